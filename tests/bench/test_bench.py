@@ -79,11 +79,8 @@ def test_the_corpus_is_that_of_the_frozen_yardstick() -> None:
 
 
 def test_a_changed_corpus_is_refused(tmp_path: Path) -> None:
-    for name in ("human", "judged"):
+    for name in ("judged", "splits.json"):
         (tmp_path / name).symlink_to(CORPUS / name)
-    (tmp_path / "splits.json").symlink_to(CORPUS / "splits.json")
-    assert load_tasks(tmp_path, names=["human"])[0].sha256 == yardstick()["tasks"]["human"]["sha256"]
-    (tmp_path / "human").unlink()
     (tmp_path / "human").mkdir()
     for file in (CORPUS / "human").glob("*.jsonl"):
         text = file.read_text(encoding="utf-8").replace("grey rug", "green rug")

@@ -6,9 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from turnwise.cli.app import app
 from turnwise.conversation import Conversation, Label
 from turnwise.errors import GuardError, UsageError
 from turnwise.guard import GuardrailPipeline
@@ -120,37 +118,36 @@ def test_scores_and_languages_that_drift_are_named(tmp_path):
     assert {one.name for one in found.counts["tenant"]} == {"web", "desk"}
 
 
-def test_a_bound_on_false_alarms_needs_labels_of_a_random_sample(tmp_path):
-    path = write(tmp_path / "a.jsonl", [event(f"c{n}", BEGIN, n / 400) for n in range(400)])
-    done = CliRunner().invoke(app, ["guard", "report", str(path), "--labels", str(tmp_path / "l.db")])
-    assert done.exit_code == 0, done.output
+def test_a_bound_on_false_alarms_needs_labels_of_a_random_sample(tmp_path, cli):
+    path = write(tmp_path / "a.jsonl", [event(f"c{n}", BEGIN, n / 160) for n in range(160)])
+    assert cli("guard", "report", path, "--labels", tmp_path / "l.db").code == 0
     with Store(tmp_path / "l.db") as store:
         order = LabelQueue(store).order(Order.ALL)
-        assert len(order) == 400
+        assert len(order) == 160
         with pytest.raises(UsageError, match="0 benign conversations are too few"):
             report_audit(path, labels=store, false_alarms=0.05)
-        for name in order[100:]:  # not from the beginning of the order: no random sample
+        for name in order[40:]:  # not from the beginning of the order: no random sample
             store.people.correct_label(name, Label.BENIGN, "ann", BLIND)
         with pytest.raises(UsageError, match="0 benign conversations are too few"):
             report_audit(path, labels=store, false_alarms=0.05)
-        for place, name in enumerate(order[:100]):
+        for place, name in enumerate(order[:40]):
             store.people.correct_label(name, Label.ATTACK if place % 10 == 0 else Label.BENIGN, "ann", BLIND)
         found = report_audit(path, labels=store, false_alarms=0.05)
-        assert found.benign == 390
-        benign = [int(name[1:]) / 400 for place, name in enumerate(order) if place >= 100 or place % 10]
+        assert found.benign == 156
+        benign = [int(name[1:]) / 160 for place, name in enumerate(order) if place >= 40 or place % 10]
         above = sum(score >= found.bounded.threshold for score in benign)
         assert 0 < above < 0.05 * len(benign)
 
 
-def test_what_can_not_be_told_is_said(tmp_path):
+def test_what_can_not_be_told_is_said(tmp_path, cli):
     path = write(tmp_path / "a.jsonl", [event("a", BEGIN, 0.7, blocks=True)])
     with path.open("a", encoding="utf-8") as file:
         file.write('{"kind": "gap", "time": "2026-01-05T13:00:00+00:00", "dropped": 7}\n{"torn\n')
     found = report_audit(path)
     assert (found.missing, found.unreadable) == (7, 1)
-    done = CliRunner().invoke(app, ["guard", "report", str(path), "--threshold", "0.6"])
-    assert "7 checks were lost" in done.output
-    (line,) = (line for line in done.output.splitlines() if "to switch on: " in line)
+    done = cli("guard", "report", path, "--threshold", "0.6")
+    assert "7 checks were lost" in done.err
+    (line,) = (line for line in done.out.splitlines() if "to switch on: " in line)
     (step,) = yaml.safe_load(line.partition("to switch on: ")[2].partition(" in the configuration")[0])
     assert step == {"drift": {"block_at": 0.6}}
     GuardrailPipeline({"guardrails": [step]}).close()
@@ -160,11 +157,10 @@ def test_what_can_not_be_told_is_said(tmp_path):
     with pytest.raises(UsageError, match="alarms is 3"):
         report_audit(path, alarms=3.0)
     for option in (["--false-alarms", "0.01"], ["--since", "yesterday"]):
-        done = CliRunner().invoke(app, ["guard", "report", str(path), *option])
-        assert isinstance(done.exception, UsageError)
+        assert cli("guard", "report", path, *option).code == 2
 
 
-def test_replay_writes_what_it_would_have_done(tmp_path):
+def test_replay_writes_what_it_would_have_done(tmp_path, cli):
     chats = [Conversation.from_turns([(text, "Yes.") for text in texts], conversation_id=name).to_dict()
              for name, texts in TEXTS.items()]  # fmt: skip
     (tmp_path / "chats.jsonl").write_text("".join(json.dumps(one) + "\n" for one in chats))
@@ -172,9 +168,8 @@ def test_replay_writes_what_it_would_have_done(tmp_path):
     told = []
     for jobs in ("1", "2"):
         audit = tmp_path / f"audit-{jobs}.jsonl"
-        arguments = ["--config", str(tmp_path / "guard.yaml"), "--audit", str(audit), "-j", jobs, "--json"]
-        done = CliRunner().invoke(app, ["guard", "replay", str(tmp_path / "chats.jsonl"), *arguments])
-        assert done.exit_code == 0, done.output
+        arguments = ["--config", tmp_path / "guard.yaml", "--audit", audit, "-j", jobs, "--json"]
+        assert cli("guard", "replay", tmp_path / "chats.jsonl", *arguments).code == 0
         found = report_audit(audit)
         told.append((found.checks, found.would_block.count, {one.conversation_id for one in found.to_read}))
     assert told[0] == told[1] == (16, 2, {"a", "d"})

@@ -18,8 +18,7 @@ from turnwise.cli import main
 from turnwise.errors import UsageError
 from turnwise.findings import open_findings
 from turnwise.operations import OTLP_KEY, Spool, otlp_app, scan_received, store_finished
-from turnwise.runs import plan_scan
-from turnwise.runs.scanning import LIVE
+from turnwise.runs import LIVE, plan_scan
 from turnwise.store import Store
 
 

@@ -5,11 +5,8 @@ from uuid import UUID
 
 import pytest
 from receiving import receiving
-from typer.testing import CliRunner
 
-from turnwise.cli.app import app
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.errors import UnknownNameError, UsageError
 from turnwise.operations import DeliveryError, send_scores, trace_scores, write_scores
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate
@@ -87,27 +84,26 @@ def test_nothing_is_sent_twice_and_what_was_refused_is_sent_later(
         assert server.headers[0][0]["Authorization"] == "Basic cGs6c2s="
 
 
-def test_a_busy_tool_is_asked_again(store, tmp_path):
+def test_a_busy_tool_is_asked_again(store, tmp_path, monkeypatch):
+    waits = []
+    monkeypatch.setattr("time.sleep", waits.append)
     with receiving(503, 429) as server:
         done = send_scores(
             trace_scores(store, "run"), "phoenix", server.url.partition("/hook")[0], tmp_path / "sent"
         )
-    assert done.sent == 5 and len(server.taken) == 1
+    assert done.sent == 5 and len(server.taken) == 1 and list(filter(None, waits)) == [1.0, 2.0]
 
 
-def test_the_command_writes_and_sends(store, tmp_path):
-    place = ["--store", str(tmp_path / "work.db")]
-    done = CliRunner().invoke(
-        app, ["runs", "publish", "run", "--to", "phoenix", "--out", str(tmp_path / "f"), *place]
-    )
-    assert (done.exit_code, done.output) == (0, "5 scores written\n")
+def test_the_command_writes_and_sends(store, tmp_path, cli):
+    publish = ["runs", "publish", "run", "--store", tmp_path / "work.db", "--to"]
+    done = cli(*publish, "phoenix", "--out", tmp_path / "f")
+    assert (done.code, done.out + done.err) == (0, "5 scores written\n")
     with receiving() as server:
         url = server.url.partition("/hook")[0]
         for told in ("5 scores sent\n", "0 scores sent, 5 were sent before\n"):
-            done = CliRunner().invoke(app, ["runs", "publish", "run", "--to", "otel", "--url", url, *place])
-            assert (done.exit_code, done.output) == (0, told)
+            done = cli(*publish, "otel", "--url", url)
+            assert (done.code, done.out + done.err) == (0, told)
     assert (tmp_path / "work.db-sent").exists()
-    wrong_ones = [(["--to", "nobody", "--url", "http://a"], UnknownNameError), (["--to", "otel"], UsageError)]
-    for wrong, kind in (*wrong_ones, (["--to", "otel", "--url", "ftp://a"], UsageError)):
-        done = CliRunner().invoke(app, ["runs", "publish", "run", *wrong, *place])
-        assert isinstance(done.exception, kind)
+    assert "unknown target of scores 'nobody'" in cli(*publish, "nobody", "--url", "http://a").err
+    for wrong in (["otel"], ["otel", "--url", "ftp://a"]):
+        assert cli(*publish, *wrong).code == 2

@@ -18,8 +18,15 @@ import pytest
 
 from turnwise.conversation import Sequence, Side
 from turnwise.errors import ObserverError
-from turnwise.observers import Context
-from turnwise.observers.llm import ChatError, ChatRequest, FaultKind, LlmObserver, LlmSettings, ScriptedClient
+from turnwise.observers import (
+    ChatError,
+    ChatRequest,
+    Context,
+    FaultKind,
+    LlmObserver,
+    LlmSettings,
+    ScriptedClient,
+)
 from turnwise.observers.llm.chat import by_text
 from turnwise.principles import Principle
 from turnwise.runs import Plan, Task, TaskWork, ThreadEngine, evaluate, make_task

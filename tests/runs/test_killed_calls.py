@@ -26,7 +26,7 @@ KEY = "sk-planted-3mB6tXs0Wd"
 EVALUATE = """
 import sys
 from turnwise.runs import evaluate
-from turnwise.observers.llm import LlmObserver, LlmSettings
+from turnwise.observers import LlmObserver, LlmSettings
 from turnwise.principles import Principle
 from turnwise.store import Store
 

@@ -108,9 +108,9 @@ def test_texts_are_kept_with_their_conversation_unless_they_are_not_wanted(logs:
 
 
 def test_every_engine_gives_the_same_bytes_whatever_the_number_of_workers(logs: Logs, tmp_path: Path) -> None:
-    path = logs(count=130)
-    plan_scan(path, tmp_path / "one", observer=SCRIPT, part_rows=20).run()
-    plan_scan(path, tmp_path / "two", observer=SCRIPT, part_rows=20).run(ProcessEngine(2))
+    path = logs(count=65)
+    plan_scan(path, tmp_path / "one", observer=SCRIPT, part_rows=10).run()
+    plan_scan(path, tmp_path / "two", observer=SCRIPT, part_rows=10).run(ProcessEngine(2))
     assert content(tmp_path / "one") == content(tmp_path / "two")
     assert len(open_findings(str(tmp_path / "one")).manifest.parts) == 7
 

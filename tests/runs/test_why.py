@@ -4,14 +4,11 @@ import json
 from types import MappingProxyType
 
 import pytest
-from typer.testing import CliRunner
 
-from turnwise.cli.app import app
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.errors import UsageError
-from turnwise.observers import Observation, ObserverInfo
-from turnwise.observers.ablation import explain, without
-from turnwise.observers.protocol import ContextMode
+from turnwise.observers import ContextMode, Observation, ObserverInfo, explain
+from turnwise.observers.ablation import without
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate, explain_flag
 from turnwise.scoring import Score
@@ -109,7 +106,7 @@ def test_the_embedded_observer_reads_again_once(store):
         explain_flag(store, "a", "local", turn=7)
 
 
-def test_the_command_line_says_why(store):
-    told = CliRunner().invoke(app, ["show", "a", "--run", "run", "--why", "--json", "--store", store.location])
-    assert told.exit_code == 0
-    assert json.loads(told.stdout)["explanation"]["turn"] == 2
+def test_the_command_line_says_why(store, cli):
+    told = cli("show", "a", "--run", "run", "--why", "--json", "--store", store.location)
+    assert told.code == 0
+    assert told.json["explanation"]["turn"] == 2

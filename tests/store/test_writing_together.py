@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Engine, event
 
 from turnwise.conversation import Sequence
 from turnwise.errors import StoreError, UnknownNameError, UsageError
 from turnwise.scoring import Evaluation
 from turnwise.store import Run, Store
-from turnwise.store.database import Writer
-from turnwise.store.sqlite import SqliteFile
 
+Writing = Callable[[], AbstractContextManager[object]]
 THREADS, APPENDS = 16, 50
 
 WRITER = """
@@ -70,7 +67,7 @@ def test_every_thread_finds_its_work_stored_when_it_is_told_so(
 
 def test_one_bad_job_of_a_group_costs_the_others_nothing(
     begun: Store,
-    writing: Callable[[], AbstractContextManager[object]],
+    writing: Writing,
     make_evaluation: Callable[..., Evaluation],
 ) -> None:
     with writing():
@@ -151,84 +148,75 @@ def test_closing_writes_what_is_pending(
         assert again.counts()["evaluations"] == 40
 
 
-class Table:
-    """A small table behind a writer of its own, whose thread can be held up."""
+@contextmanager
+def busy(store: Store, writing: Writing, evaluation: Evaluation) -> Iterator[Future[None]]:
+    """Keep the thread of a store at a first write; jobs that come inside the block form one group behind it."""
+    begins = threading.Event()
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.file = SqliteFile(path, 10)
-        self.writer = Writer(self.file)
-        self.do("CREATE TABLE t (x)").result()
+    def note(connection: object, cursor: object, statement: str, *_: object) -> None:
+        if "IMMEDIATE" in statement or "advisory" in statement:
+            begins.set()
 
-    def do(self, statement: str, *values: object) -> Future[int]:
-        def job(connection: Connection) -> int:
-            return connection.exec_driver_sql(statement, values).rowcount
-
-        return self.writer.submit(job)
-
-    def hold(self) -> Callable[[], None]:
-        """Keep the thread busy until what is returned is called; jobs that come meanwhile form one group."""
-        busy, go_on = threading.Event(), threading.Event()
-
-        def wait(connection: Connection) -> None:
-            busy.set()
-            go_on.wait()
-
-        self.writer.submit(wait)
-        busy.wait()
-        return go_on.set
-
-    def lengths(self) -> list[int]:
-        with closing(sqlite3.connect(self.path)) as connection:
-            return [row[0] for row in connection.execute("SELECT length(x) FROM t ORDER BY rowid")]
-
-    def close(self) -> None:
-        self.writer.close()
-        self.file.close()
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        with writing():
+            first = store.append_soon([evaluation])
+            assert begins.wait(60)
+            yield first
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
 
 
-@pytest.fixture
-def table(path: Path) -> Any:
-    with closing(Table(path)) as opened:
-        yield opened
-
-
-def test_a_full_disk_is_told_to_every_job_that_it_cost(table: Table) -> None:
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+def test_a_full_disk_is_told_to_every_job_that_it_cost(
+    location: str, path: Path, begun: Store, writing: Writing, make_evaluation: Callable[..., Evaluation]
+) -> None:
     # SQLite rolls back the whole transaction when it runs out of room: nothing of the group is stored.
-    table.do("INSERT INTO t VALUES (?)", "kept").result()
-    table.do("PRAGMA max_page_count = 30").result()
-    go_on = table.hold()
-    before = table.do("INSERT INTO t VALUES (?)", "small")
-    big = table.do("INSERT INTO t VALUES (zeroblob(1000000))")
-    after = table.do("INSERT INTO t VALUES (?)", "small too")
-    go_on()
-    for job in (before, big, after):
-        with pytest.raises(StoreError, match=r"work\.db: database or disk is full"):
-            job.result()
-    assert table.lengths() == [4]
-    assert table.do("INSERT INTO t VALUES (?)", "again").result() == 1
-    assert table.lengths() == [4, 5]
+    begun.close()
+    room = path.stat().st_size // 4096 + 20
+
+    def limit(connection: sqlite3.Connection, record: object) -> None:
+        connection.execute(f"PRAGMA max_page_count = {room}")
+
+    event.listen(Engine, "connect", limit)
+    try:
+        with Store(path) as store:
+            with busy(store, writing, make_evaluation("s0", 1)) as first:
+                group = [
+                    store.append_soon([make_evaluation(f"s{number}", 1, reasoning="x" * size)])
+                    for number, size in enumerate((1, 1_000_000, 1), start=1)
+                ]
+            assert first.result() is None
+            for job in group:
+                with pytest.raises(StoreError, match=r"work\.db: database or disk is full"):
+                    job.result()
+            assert store.counts()["evaluations"] == 1
+            store.append([make_evaluation("s4", 1)])
+            assert store.counts()["evaluations"] == 2
+    finally:
+        event.remove(Engine, "connect", limit)
 
 
-def test_a_job_that_is_cancelled_is_not_done_and_holds_nobody_up(table: Table) -> None:
-    go_on = table.hold()
-    unwanted = table.do("INSERT INTO t VALUES (?)", "unwanted")
-    wanted = table.do("INSERT INTO t VALUES (?)", "wanted")
-    assert unwanted.cancel()
-    go_on()
-    assert wanted.result() == 1
+def test_a_job_that_is_cancelled_is_not_done_and_holds_nobody_up(
+    begun: Store, writing: Writing, make_evaluation: Callable[..., Evaluation]
+) -> None:
+    with busy(begun, writing, make_evaluation("s0", 1)):
+        unwanted = begun.append_soon([make_evaluation("s1", 1)])
+        wanted = begun.append_soon([make_evaluation("s2", 1)])
+        assert unwanted.cancel()
+    assert wanted.result() is None
     with pytest.raises(CancelledError):
         unwanted.result()
-    assert table.lengths() == [6]
+    stored = [trajectory.sequence_id for _, trajectory in begun.trajectories("first") if len(trajectory)]
+    assert stored == ["s0", "s2"]
 
 
-def _give(number: int, connection: Connection) -> int:
-    return number
-
-
-def test_a_group_has_an_end(path: Path) -> None:
-    file = SqliteFile(path, 10)
-    with closing(Writer(file)) as writer:
-        jobs = [writer.submit(functools.partial(_give, number)) for number in range(1_000)]
-        assert [job.result() for job in jobs] == list(range(1_000))
-    file.close()
+def test_a_group_has_an_end(begun: Store, writing: Writing, make_evaluation: Callable[..., Evaluation]) -> None:
+    with writing():
+        jobs = [
+            begun.append_soon([make_evaluation(f"s{number}", turn)])
+            for number in range(6)
+            for turn in range(1, 101)
+        ]
+    assert [job.result() for job in jobs] == [None] * 600
+    assert begun.counts()["evaluations"] == 600

@@ -160,10 +160,7 @@ def messages_until(conversation: Conversation, turn: int) -> list[dict[str, Any]
 
 
 def read_answer(value: object) -> Answer:
-    """Read an answer: true or false, or an object with ``flagged`` and maybe ``score``, ``cost_usd``, ``version``.
-
-    Raises:
-        GuardFailedError: it is neither, or says ``{"error": why}``.
+    """Read an answer, true or false or an object with ``flagged``; GuardFailedError for anything else.
 
     >>> read_answer({"flagged": True, "score": 0.75}).score
     0.75

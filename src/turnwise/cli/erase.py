@@ -191,13 +191,8 @@ def forget(
 
     _check_places(state, audit)
     with ExitStack() as opened:
-        stores: list[StateStore] = []
-        if state is not None:
-            store = open_state_store(state)
-            opened.callback(store.close)
-            stores = parts_of(store, tenant)
         receipt = forget_in(
-            stores,
+            _states(opened, state, tenant),
             audit or (),
             persons=[] if conversation else [name],
             conversations=[name] if conversation else [],
@@ -262,6 +257,15 @@ def _check_places(state: str | None, audit: list[str] | None) -> None:
         raise UsageError("say where: --state, --audit, or both")
 
 
+def _states(opened: ExitStack, state: str | None, tenant: str | None) -> list[StateStore]:
+    """The parts of a state store that is closed with a stack; none where no store is named."""
+    if state is None:
+        return []
+    store = open_state_store(state)
+    opened.callback(store.close)
+    return parts_of(store, tenant)
+
+
 def parts_of(store: StateStore, tenant: str | None) -> list[StateStore]:
     """The part of a tenant; without one the parts of all tenants, and what is nobody's."""
     from turnwise.guard.state.conversations import STORED
@@ -319,13 +323,9 @@ def erase(
             say(*(f"  {visible(head.sequence_id)}, {head.turns} turns" for head in heads))
             return
         confirm(f"Erase {what}? This can't be undone.", yes)
-        stores: list[StateStore] = []
-        if state is not None:
-            kept = open_state_store(state)
-            opened.callback(kept.close)
-            stores = parts_of(kept, None)
+        states = _states(opened, state, None)
         made = erase_everywhere(
-            record, found, persons=persons, audits=audit or (), states=stores, author=author, reason=reason
+            record, found, persons=persons, audits=audit or (), states=states, author=author, reason=reason
         )
     if receipt is not None:
         receipt.write_text(dumps(made.to_dict(), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

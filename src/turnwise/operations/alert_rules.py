@@ -15,7 +15,7 @@ from turnwise._support.locations import to_path
 from turnwise.errors import GuardError
 from turnwise.guard.audit.record import CHECK, GAP
 from turnwise.guard.validation import Lines, check_keys, read_yaml, settings_of
-from turnwise.operations.audit_report import blocks_of
+from turnwise.operations.audit_report import blocks_of, details_of
 from turnwise.operations.delivery import ReceiverSettings
 
 
@@ -97,13 +97,9 @@ class Rule:
         """Whether an event is what the rule is about."""
         if self.when == GAP or event["kind"] == GAP:
             return bool(event["kind"] == self.when)
-        if event["kind"] != CHECK or (self.tenant is not None and event.get("tenant") != self.tenant):
+        if not _concerns(self, event):
             return False
-        details = {
-            name: detail
-            for name, detail in (event.get("guardrails") or {}).items()
-            if isinstance(detail, dict) and self.guardrail in (None, name)
-        }
+        details = {name: detail for name, detail in details_of(event) if self.guardrail in (None, name)}
         if self.when in ("failed", "not_read"):
             return any(detail.get("status") == self.when for detail in details.values())
         if self.when == "warned":
@@ -113,6 +109,11 @@ class Rule:
         if self.when == "blocked":
             return bool(event.get("blocked")) and (named or self.guardrail is None)
         return not event.get("blocked") and named
+
+
+def _concerns(rule: Rule, event: Mapping[str, Any]) -> bool:
+    """Whether an event is a check, of the tenant that a rule is about."""
+    return event["kind"] == CHECK and rule.tenant in (None, event.get("tenant"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +207,7 @@ class Watch:
     ) -> tuple[str, list[dict[str, Any]]] | None:
         rule = self.rule
         assert rule.share is not None
-        if event["kind"] != CHECK or (rule.tenant is not None and event.get("tenant") != rule.tenant):
+        if not _concerns(rule, event):
             return None
         second = int(when.timestamp())
         if not self.seconds or self.seconds[-1][0] < second:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -22,7 +22,7 @@ from turnwise.errors import TurnwiseError
 from turnwise.guard.audit.chain import ranges
 from turnwise.guard.audit.record import CHECK, GAP, VERSION, time_text
 from turnwise.operations.alert_rules import AlertSettings, Rule, Watch, whose
-from turnwise.operations.audit_report import blocks_of
+from turnwise.operations.audit_report import blocks_of, details_of
 from turnwise.operations.delivery import Alert, DeliveryError, ReceiverSettings
 from turnwise.operations.following import FollowedAudit
 
@@ -88,7 +88,7 @@ class Alerts:
                     begun = max(begun, last if event.get("status") == BEGUN else 0)
         if not self._told and since is None:
             last = max((event["n"] for event in events if isinstance(event.get("n"), int)), default=0)
-            self._write([{"status": BEGUN, "events": [[1, last]]}])
+            self._write({"status": BEGUN, "events": [[1, last]]})
             return
         begin = since or self._clock() - timedelta(days=1)
         for event in events:
@@ -177,16 +177,14 @@ class Alerts:
     def _record(self, alert: Alert, to: str, status: str, why: str = "", missed: int = 0) -> None:
         """Write into the audit what became of an alert."""
         numbers = sorted(one["n"] for one in alert.findings if isinstance(one.get("n"), int))
-        record = {"rule": alert.rule, "to": to, "status": status, "events": ranges(numbers), "why": why}
-        self._write(
-            [{name: value for name, value in {**record, "dropped": missed}.items() if value not in ("", 0)}]
-        )
+        told = {"rule": alert.rule, "to": to, "status": status, "events": ranges(numbers), "why": why}
+        self._write({name: value for name, value in {**told, "dropped": missed}.items() if value not in ("", 0)})
 
-    def _write(self, records: Iterable[Mapping[str, Any]]) -> None:
+    def _write(self, record: Mapping[str, Any]) -> None:
         about = {"v": VERSION, "kind": ALERT, "time": time_text(self._clock())}
         with self._lock:
             try:
-                self._audit.sink.append([{**about, **record} for record in records])
+                self._audit.sink.append([{**about, **record}])
             except (OSError, TurnwiseError) as error:
                 _LOG.warning("what became of an alert can't be written to the audit: %s", error)
 
@@ -194,10 +192,7 @@ class Alerts:
 class _Sender:
     """Delivers alerts to one receiver, in order, in a thread of its own."""
 
-    def __init__(
-        self, settings: ReceiverSettings, clock: Clock,
-        record: Callable[..., None],
-    ) -> None:  # fmt: skip
+    def __init__(self, settings: ReceiverSettings, clock: Clock, record: Callable[..., None]) -> None:
         self._settings = settings
         self._clock = clock
         self._record = record
@@ -284,10 +279,7 @@ def _finding(event: Mapping[str, Any], *, texts: bool) -> dict[str, Any]:
         if event.get(name) is not None
     }  # fmt: skip
     blocks = dict(blocks_of(event))
-    failed = [
-        name for name, detail in (event.get("guardrails") or {}).items()
-        if isinstance(detail, dict) and detail.get("status") in ("failed", "not_read")
-    ]  # fmt: skip
+    failed = [name for name, detail in details_of(event) if detail.get("status") in ("failed", "not_read")]
     told["guardrails"] = list(blocks) or failed
     told["reasons"] = [*(event.get("reasons") or blocks.values()), *(event.get("warnings") or ())]
     told["person"] = whose(event, "person") if event["kind"] == CHECK else ""

@@ -11,7 +11,7 @@ import heapq
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -160,26 +160,8 @@ class AuditReport(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        plain: dict[str, Any] = {}
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            if isinstance(value, Trends):
-                plain[name] = [one.to_dict() for one in value.weeks]
-            elif name == "counts":
-                plain[name] = {kind: [_plain(one) for one in some] for kind, some in value.items()}
-            elif name == "to_read":
-                plain[name] = [asdict(one) for one in value]
-            else:
-                plain[name] = _plain(value)
-        return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Rate):
-        return {"count": value.count, "of": value.of, "interval": list(value.interval)}
-    if isinstance(value, Count | WhatIf):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+        trends = {name: [week.to_dict() for week in getattr(self, name).weeks] for name in ("weeks", "languages")}
+        return {**Shown.to_dict(self), **trends}
 
 
 @dataclass(slots=True)
@@ -332,7 +314,7 @@ class _Counting:
         chat.warned = chat.warned or bool(event.get("warned")) or _would_warn(event)
 
     def _score(self, event: Mapping[str, Any], chat: _Chat) -> None:
-        for name, detail in _details(event):
+        for name, detail in details_of(event):
             self._failed[name] += detail.get("status") == "failed"
             self._not_read[name] += detail.get("status") == "not_read"
             if name == self._guardrail:
@@ -448,7 +430,8 @@ class _Counting:
             )  # fmt: skip
 
 
-def _details(event: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def details_of(event: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """What each guardrail said of a text; what is no detail is passed over."""
     details = event.get("guardrails")
     for name, detail in details.items() if isinstance(details, Mapping) else ():
         if isinstance(detail, Mapping):
@@ -457,7 +440,7 @@ def _details(event: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]
 
 def blocks_of(event: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The guardrails that blocked a text, or would have, each with its reason."""
-    for name, detail in _details(event):
+    for name, detail in details_of(event):
         reason = str(detail.get("reason") or "")
         if detail.get("blocked") is True:
             yield name, reason
@@ -466,7 +449,7 @@ def blocks_of(event: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _would_warn(event: Mapping[str, Any]) -> bool:
-    return any(str(detail.get("reason") or "").startswith("would warn: ") for _, detail in _details(event))
+    return any(str(detail.get("reason") or "").startswith("would warn: ") for _, detail in details_of(event))
 
 
 def _days(days: Iterable[str]) -> Iterator[str]:

@@ -38,11 +38,7 @@ def is_address(url: str) -> bool:
 
 
 def post(name: str, url: str, body: bytes, headers: Mapping[str, str], timeout: float) -> tuple[int, bytes]:
-    """Post JSON and return status and body of the answer; redirects are not followed, no proxy is used.
-
-    Raises:
-        DeliveryError: there was none within so many seconds; `name` says where.
-    """
+    """Post JSON, without proxies or redirects, and return status and body; DeliveryError for no answer in time."""
     parts = urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=timeout)
@@ -222,10 +218,8 @@ def _cef(alert: Alert) -> list[str]:
     lines = []
     for one in alert.findings:
         severity = 8 if one.get("blocked") else 5
-        head = "|".join(
-            _cef_head(part)
-            for part in ("turnwise", "guard", __version__, alert.rule, alert.headline, str(severity))
-        )
+        parts = ("turnwise", "guard", __version__, alert.rule, alert.headline, str(severity))
+        head = "|".join(map(_cef_head, parts))
         when = int(datetime.fromisoformat(one["time"]).timestamp() * 1000)
         fields = {
             "rt": when, "externalId": alert.alert_id, "act": "blocked" if one.get("blocked") else "logged",

@@ -16,17 +16,7 @@ _MOST_LINE = 4_000_000
 
 
 class FollowedAudit:
-    """Yields the events of an audit, from its very first on, and takes events that tell what became of them.
-
-    Several processes may write to it meanwhile. Lines that are no event are passed over.
-
-    Args:
-        location: the file or store; the file may be missing still.
-
-    Raises:
-        GuardError: it can't be written to.
-        StoreError: the store can't be opened.
-    """
+    """Yields the events of an audit, from its very first on, and takes events that tell what became of them."""
 
     def __init__(self, location: str | Path) -> None:
         try:
@@ -73,10 +63,7 @@ class FollowedAudit:
 
 
 class GrowingFile:
-    """Yields the events of an audit's file; one that was begun anew is read from its start.
-
-    `tail` bytes at the end are what is read of a file that is there already; None for all of it.
-    """
+    """Yields the events of an audit's file, of one that is there already only the last `tail` bytes."""
 
     def __init__(self, path: Path, tail: int | None = None) -> None:
         self.path = path

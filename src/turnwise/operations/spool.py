@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import chain
@@ -90,7 +91,7 @@ class Spool:
         Raises:
             UsageError: they can't be written.
         """
-        refused, kept, known, now = [], 0, 0, time.time()
+        refused, kept, now = [], 0, time.time()
         rows: list[tuple[Step, str, bytes]] = []
         for step in steps:
             if isinstance(step, BadRecord):
@@ -98,29 +99,27 @@ class Spool:
             else:
                 body = json.dumps(step_values(step))
                 rows.append((step, body, blake2b(body.encode(), digest_size=16).digest()))
-        with self._lock:
-            try:
-                self._file.execute("BEGIN IMMEDIATE")
+        try:
+            with self._writing():
                 for step, body, digest in rows:
                     chat = self._chat_of(step)
                     done = self._file.execute(
                         "INSERT OR IGNORE INTO steps (chat, trace, digest, body) VALUES (?, ?, ?, ?)",
                         (chat, step.trace, digest, body),
                     )
+                    kept += done.rowcount
                     if done.rowcount:
-                        kept += 1
                         self._file.execute("INSERT OR REPLACE INTO chats VALUES (?, ?, 1)", (chat, now))
-                    else:
-                        known += 1
-                self._file.execute("COMMIT")
-            except sqlite3.Error as error:
-                self._undo()
-                raise UsageError(f"{self._path} can't keep what is received: {error}") from error
-        return Taken(kept, known, tuple(refused))
+        except sqlite3.Error as error:
+            raise UsageError(f"{self._path} can't keep what is received: {error}") from error
+        return Taken(kept, len(rows) - kept, tuple(refused))
 
-    def _undo(self) -> None:
-        if self._file.in_transaction:
-            self._file.execute("ROLLBACK")
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._lock:
+            self._file.execute("BEGIN IMMEDIATE")
+            with self._file:  # commits, or rolls back after an error
+                yield
 
     def _chat_of(self, step: Step) -> str:
         """The conversation of a step; those of its trace that came before it was known move there."""
@@ -156,14 +155,12 @@ class Spool:
 
     def stored(self, chats: Iterable[tuple[str, float]]) -> None:
         """Note that conversations are stored, unless something came since a time; drop what is old."""
-        with self._lock:
-            self._file.execute("BEGIN IMMEDIATE")
+        with self._writing():
             self._file.executemany("UPDATE chats SET fresh = 0 WHERE chat = ? AND last <= ?", chats)
             old = "SELECT chat FROM chats WHERE fresh = 0 AND last <= ?"
             before = (time.time() - self._keep,)
             for table in ("steps", "traces", "chats"):
                 self._file.execute(f"DELETE FROM {table} WHERE chat IN ({old})", before)
-            self._file.execute("COMMIT")
 
     def waiting(self) -> int:
         """How many conversations have something that is not stored."""
@@ -178,23 +175,19 @@ class Spool:
 
     def give(self, part: int, chats: Iterable[str], since: float, states: Iterable[tuple[str, str]]) -> None:
         """Note that conversations, as they were at a time, go into a part of a scan, and their states."""
-        with self._lock:
-            self._file.execute("BEGIN IMMEDIATE")
+        with self._writing():
             self._file.executemany("INSERT INTO given VALUES (?, ?, ?)", ((part, chat, since) for chat in chats))
             self._file.executemany("INSERT INTO states VALUES (?, ?, ?)", ((*state, part) for state in states))
-            self._file.execute("COMMIT")
 
     def settle(self, done: Collection[int]) -> None:
         """Note which parts are on disk; what was given to another one is as if it had not been given."""
         with self._lock:
             given = self._file.execute("SELECT part, chat, since FROM given").fetchall()
         self.stored([(chat, since) for part, chat, since in given if part in done])
-        with self._lock:
-            self._file.execute("BEGIN IMMEDIATE")
+        with self._writing():
             lost = {(part,) for part, _, _ in given if part not in done}
             self._file.executemany("DELETE FROM states WHERE part = ?", lost)
             self._file.execute("DELETE FROM given")
-            self._file.execute("COMMIT")
 
 
 # Conversations that have finished
@@ -224,13 +217,12 @@ def store_finished(spool: Spool, store: Store, quiet: float) -> int:
 
 def _add(store: Store, sequence: Sequence) -> bool:
     """Store a sequence; one whose id is taken by an earlier state of it gets a number."""
-    name = sequence.sequence_id
     for number in range(1, 1_000):
         try:
             return store.add_sequences([in_state(sequence, number)])[0].new
         except UsageError:
             continue
-    _LOG.warning("%s was stored in 1,000 states; what came last is left out", name)
+    _LOG.warning("%s was stored in 1,000 states; what came last is left out", sequence.sequence_id)
     return False
 
 

@@ -76,9 +76,7 @@ def trace_scores(store: Store, run: str) -> Iterator[TraceScore]:
         spans: dict[int, tuple[str, str]] = {}
         for turn in store.turns(head.sequence_id, range(1, head.turns + 1)):
             known = turn.own_metadata.get(PROVENANCE)
-            traces, of = (
-                (known.get(name) for name in ("traces", "spans")) if isinstance(known, Mapping) else ((), ())
-            )
+            traces, of = map(known.get, ("traces", "spans")) if isinstance(known, Mapping) else ((), ())
             if isinstance(traces, list) and traces:
                 spans[turn.number] = str(traces[-1]), str(of[-1]) if isinstance(of, list) and of else ""
         highest: dict[tuple[int, str], Any] = {}
@@ -87,25 +85,21 @@ def trace_scores(store: Store, run: str) -> Iterator[TraceScore]:
             if key[0] in spans and (key not in highest or one.score.F > highest[key].score.F):
                 highest[key] = one
         for (number, principle), one in highest.items():
-            about = f"T {one.score.T:.3f}, I {one.score.I:.3f}, F {one.score.F:.3f}, {one.key.side}"
-            told = f"{about}. {one.reasoning}" if one.reasoning else about
-            yield _made(
-                run, head.sequence_id, number, spans[number], principle, one.score.F, "", told, one.created_at
-            )
+            told = f"T {one.score.T:.3f}, I {one.score.I:.3f}, F {one.score.F:.3f}, {one.key.side}"
+            told += f". {one.reasoning}" if one.reasoning else ""
+            about = _about(run, head.sequence_id, number, spans[number], principle)
+            yield TraceScore(*about, one.score.F, "", told, one.created_at)
         if head.sequence_id in flags and (flag := flags[head.sequence_id][1]).turn in spans:
             spec = found.detectors[flags[head.sequence_id][0]].spec
             told = f"{spec} at turn {flag.turn}: score {flag.score:.3f}, {flag.principle} F {flag.F:.3f}"
-            yield _made(
-                run, head.sequence_id, flag.turn, spans[flag.turn], "flagged", 1.0, "flagged", told, flag.when
-            )
+            about = _about(run, head.sequence_id, flag.turn, spans[flag.turn], "flagged")
+            yield TraceScore(*about, 1.0, "flagged", told, flag.when)
 
 
-def _made(
-    run: str, sequence_id: str, turn: int, span: tuple[str, str], name: str, value: float, label: str,
-    told: str, when: datetime,
-) -> TraceScore:  # fmt: skip
+def _about(run: str, sequence_id: str, turn: int, span: tuple[str, str], name: str) -> tuple[str, str, str, str]:
+    """The first fields of a `TraceScore`."""
     identity = sha256(json.dumps([run, sequence_id, turn, name]).encode()).hexdigest()[:32]
-    return TraceScore(identity, *span, f"turnwise.{name}", value, label, told, when)
+    return identity, *span, f"turnwise.{name}"
 
 
 def _langfuse(one: TraceScore) -> dict[str, Any]:

@@ -41,10 +41,7 @@ class Work(Protocol[Given_contra, Made_co]):
     """All that a worker must know. Picklable and light where it goes to other processes."""
 
     def open(self) -> Callable[[Given_contra], Made_co]:
-        """Load what is slow to load, and return what does an item in this process.
-
-        Both raise TurnwiseError where nothing can be done (any more), such as an observer that can't go on.
-        """
+        """Load what is slow to load, and return what does an item; TurnwiseError where nothing can be done."""
 
 
 class Engine(Protocol):
@@ -68,15 +65,11 @@ class SpendingLimits(NamedTuple):
 
 @runtime_checkable
 class PaidWork(Protocol):
-    """Work that may be paid for: its workers share one budget and one pace, however many they are.
-
-    `limits` are None where nothing is paid for. The allowance is a
-    `turnwise.observers.llm.limits.Allowance`.
-    """
+    """Work that may be paid for: its workers share one budget and one pace, however many they are."""
 
     @property
-    def limits(self) -> SpendingLimits | None: ...
-    def with_allowance(self, allowance: Any) -> Any: ...
+    def limits(self) -> SpendingLimits | None: ...  # None where nothing is paid for
+    def with_allowance(self, allowance: Any) -> Any: ...  # a `turnwise.observers.llm.limits.Allowance`
 
 
 def checked_jobs(jobs: int) -> int:
@@ -299,12 +292,10 @@ def _in_order(
 def _as_they_come(
     pool: Executor, do: Callable[[Item], Result], items: Iterable[Item], most: int, stop: Callable[[], None]
 ) -> Iterator[list[Result]]:
-    """Yield all results that are there at once; now and then none, where none came for a while.
-
-    `most` bounds the items that are taken and not yet done. After an error or an interrupt no item is begun any
-    more; `stop` cuts short what only waits, and what is under way is finished and yielded, since it may have been
-    paid for; then the error goes on. A second interrupt ends the wait.
-    """
+    """Yield all results that are there at once; now and then none, where none came for a while."""
+    # After an error or an interrupt no item is begun any more; `stop` cuts short what only waits, and what is
+    # under way is finished and yielded, since it may have been paid for; then the error goes on. A second
+    # interrupt ends the wait.
     left = iter(items)
     running: set[Future[Result]] = set()
     ended: SimpleQueue[Future[Result]] = SimpleQueue()

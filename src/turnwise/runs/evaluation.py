@@ -10,6 +10,7 @@ from collections.abc import Sequence as Ordered
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from turnwise._support.batches import batched
 from turnwise._support.revision import code_version
@@ -105,11 +106,12 @@ def evaluate(
     check_supported(scorer.info, seen, judged, sides)
     spec = observer if isinstance(observer, str) else _spec_of(observer, store, run)
     told = describe_run(run, spec, scorer.info, scorer.parameters, seen)
-    started = store.start_run(Run(**told, code_version=code_version(), created_at=clock()))
-    stages = {
-        name: store.start_run(Run(**one, code_version=code_version(), created_at=clock()))
-        for name, one in describe_stages(run, scorer, seen).items()
-    }
+
+    def begun(told: Mapping[str, Any]) -> Run:
+        return store.start_run(Run(**told, code_version=code_version(), created_at=clock()))
+
+    started = begun(told)
+    stages = {name: begun(one) for name, one in describe_stages(run, scorer, seen).items()}
     versions = {principle.name: scorer.info.revision_of(principle) for principle in judged}
     _refuse_other_versions(run, store.principle_versions(run), versions)
     if isinstance(scorer, KeepsReplies):
@@ -154,10 +156,7 @@ def _stop(observer: Observer) -> None:
 
 
 def _spec_of(observer: Observer, store: Store, run: str) -> str:
-    """The name under which a run keeps an observer object: its specification, where it has one.
-
-    A run that was begun under the bare name goes on under it.
-    """
+    """The name under which a run keeps an observer object: its specification, unless it was begun without."""
     name = observer.info.name
     begun = any((known.name, known.observer) == (run, name) for known in store.runs())
     return name if begun else str(getattr(observer, "spec", name))
@@ -220,12 +219,10 @@ class Summary:
 
 
 class StoreSink:
-    """Takes the scores of a run, and keeps one write under way while the next ones come.
+    """Takes the scores of a run, and keeps one write under way while the next ones come."""
 
-    A worker takes `batch` sequences at once; with None each score is work of its own, or with `together` those of
-    a side of a turn. Writes begin at least `pause` seconds apart. `stages` are the runs of screen and judge.
-    `tell` is told of sequences, of `total`, once they are stored.
-    """
+    # A worker takes `batch` sequences at once; with None each score is work of its own, or with `together` those
+    # of a side of a turn. Writes begin at least `pause` seconds apart. `stages` are the runs of screen and judge.
 
     def __init__(
         self,
@@ -236,17 +233,17 @@ class StoreSink:
         clock: Clock,
         *,
         batch: int | None,
-        together: bool = False,
-        pause: float = 0.0,
-        total: int = 0,
-        tell: Tell | None = None,
-        stages: Mapping[str, Run] | None = None,
+        together: bool,
+        pause: float,
+        total: int,
+        tell: Tell | None,
+        stages: Mapping[str, Run],
     ) -> None:
         self._store = store
         self._run = run.name
         self._plan = plan
         self._provenances = _provenances(run, versions)
-        self._stages = {name: (run.name, _provenances(run, versions)) for name, run in (stages or {}).items()}
+        self._stages = {name: (run.name, _provenances(run, versions)) for name, run in stages.items()}
         self._clock = clock
         self._batch = batch
         self._together = together
@@ -408,11 +405,8 @@ class _Count:
 
 
 class _Outbox:
-    """Keeps one write under way, and collects what comes meanwhile for the next.
-
-    Where outcomes come one by one, somebody has to call `put` now and then even where none comes. `finished` is
-    told how many sequences more are durable.
-    """
+    """Keeps one write under way, and collects what comes meanwhile for the next; `finished` is told how many
+    sequences more are durable. `put` has to be called now and then even where nothing comes."""
 
     def __init__(self, store: Store, finished: Callable[[int], None], pause: float) -> None:
         self._store = store

@@ -66,11 +66,8 @@ _SPECIAL = {
 
 
 class PartFiles:
-    """Writes the files of parts into a folder of findings; one a process.
-
-    Parquet is written by DuckDB with one thread, so equal columns give equal bytes. The file of sequences is the
-    last: where it is there, the part is whole. `principles` are the names by their code in the columns of scores.
-    """
+    """Writes the files of parts into a folder of findings; one a process. The file of sequences is the last: where
+    it is there, the part is whole. `principles` are the names by their code in the columns of scores."""
 
     def __init__(self, folder: Location, principles: Sequence[str]) -> None:
         self._folder = folder
@@ -89,12 +86,9 @@ class PartFiles:
         input: int = 0,
         first_row: int = 1,
     ) -> PartEntry:
-        """Write a part and return what the manifest says of it.
-
-        Tables have an array for each column of `turnwise.findings.COLUMNS`: ``side`` is 0 for the prompt and 1 for
-        the response, ``principle`` an index, a ``flag_turn`` of 0 is none, and so is a ``peak`` that is not a
-        number. Scores may have `turnwise.findings.STAGE_COLUMNS` too. `turns` are None where texts are not kept.
-        """
+        """Write a part and return what the manifest says of it; `turns` are None where texts are not kept."""
+        # Tables have an array for each column of `turnwise.findings.COLUMNS`, and scores maybe STAGE_COLUMNS too:
+        # ``side`` is 0 for the prompt and 1 for the response, ``principle`` an index; see _SPECIAL.
         files: dict[str, PartFile] = {}
         if failures:
             place = part_file(FAILURES, number)
@@ -135,7 +129,7 @@ class PartFiles:
         import duckdb
 
         if self._connection is None:
-            self._connection = duckdb.connect(config={"threads": 1})
+            self._connection = duckdb.connect(config={"threads": 1})  # so that equal columns give equal bytes
         given = dict(columns)
         wanted = COLUMNS[table] if table != SCORES else {**COLUMNS[table], **STAGE_COLUMNS}
         query = ", ".join(
@@ -180,11 +174,9 @@ def _read_entry(folder: Location, number: int) -> PartEntry | None:
 
 
 def done_parts(findings: Findings) -> dict[int, PartEntry]:
-    """The parts that are done, by number: those of the manifest, and those that it does not know of yet.
-
-    What a worker wrote last was perhaps not in the manifest when the scan was killed; a part's file of sequences
-    is its last, and says what belongs to it. Parts whose files are gone or cut short are left out.
-    """
+    """The parts that are done and whose files are whole, by number, also those that the manifest lacks."""
+    # What a worker wrote last was perhaps not in the manifest when the scan was killed; a part's file of sequences
+    # is its last, and says what belongs to it.
     folder = findings.folder
     known = {part.number: part for part in findings.manifest.parts}
     for name in (folder / SEQUENCES).names():
@@ -229,9 +221,7 @@ _SHARE = 30
 
 class FindingsSink:
     """Takes parts whose files are written, and writes the manifest now and then; nobody else may, see `alone`.
-
-    `total` are the bytes of input of all parts; 0 where they come as time goes by, and none is to wait.
-    """
+    `total` are the bytes of input of all parts; 0 where they come as time goes by, and none is to wait."""
 
     def __init__(
         self, folder: Location, manifest: Manifest, parts: Iterator[Part], total: int, tell: Tell | None = None
@@ -294,11 +284,8 @@ class FindingsSink:
 
 @contextmanager
 def alone(folder: Location) -> Iterator[None]:
-    """Keep other scans out of a local folder; the system lets go of the lock when this process ends.
-
-    A folder behind a URL can't be locked: who writes one scan from two machines has only the later findings.
-    """
-    if folder.is_url:
+    """Keep other scans out of a local folder; the system lets go of the lock when this process ends."""
+    if folder.is_url:  # can't be locked: who writes one scan from two machines has only the later findings
         yield
         return
     folder.path.mkdir(parents=True, exist_ok=True)
@@ -318,10 +305,7 @@ def alone(folder: Location) -> Iterator[None]:
 
 
 def stored_manifest(folder: Location, wanted: Manifest) -> Manifest | None:
-    """The manifest of findings that this scan goes on with; None where there are none yet.
-
-    FindingsError where the folder holds something else, or findings of another scan; it says what differs.
-    """
+    """The manifest of findings that this scan goes on with, None for none yet; FindingsError for others."""
     place = folder / MANIFEST
     if not place.exists():
         others = [name for name in folder.names() if not name.startswith(".")]
@@ -332,9 +316,9 @@ def stored_manifest(folder: Location, wanted: Manifest) -> Manifest | None:
         return None
     found = Manifest.from_json(place.read(), str(place))
     different = _differences(json.loads(found.to_json()), json.loads(wanted.to_json()))
-    if different and not done_parts(Findings(folder, found)):
-        return None  # nothing was done: whatever was wrong with it is put right now
     if different:
+        if not done_parts(Findings(folder, found)):
+            return None  # nothing was done: whatever was wrong with it is put right now
         raise FindingsError(
             f"{folder} has findings of another scan: {'; '.join(different)}. "
             "Repeat the command that began it, or choose another folder"

@@ -70,10 +70,10 @@ class Peaks:
 
         wide = int(max(self.turns.max(initial=0), turns.max(initial=0))) + 1
         known, asked = self._of * wide + self.turns, sequences * wide + turns
-        place = np.minimum(np.searchsorted(known, asked), max(len(known) - 1, 0))
-        return (
-            np.where(known[place] == asked, self.F[place], np.nan) if len(known) else np.full(len(asked), np.nan)
-        )
+        if not len(known):
+            return np.full(len(asked), np.nan)
+        place = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+        return np.where(known[place] == asked, self.F[place], np.nan)
 
     def highest(self, sequences: Whole) -> Real:
         """The highest F of each of some sequences; NaN where no prompt was scored."""
@@ -323,10 +323,7 @@ def compare_arms(store: Store, a: ArmVerdicts, b: ArmVerdicts, corrected_by: Col
 
 
 def facts_of(store: Store, sequences: Whole, corrected_by: Collection[str] = ()) -> dict[str, NDArray[Any]]:
-    """What is known of some sequences, given by row numbers that rise: id, group and every facet, as texts.
-
-    A corrected label takes the place of the imported one; `DISPUTED` where these people disagree.
-    """
+    """What is known of some sequences, given by row numbers that rise: id, group and every facet, as texts."""
     import numpy as np
 
     place = {number: at for at, number in enumerate(sequences.tolist())}

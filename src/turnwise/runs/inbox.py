@@ -128,11 +128,10 @@ def inbox(
     name = run if run is not None else last_run(store)
     found = flagged(store, name, detectors, patterns=patterns, seconds=seconds)
     said = {one.sequence_id: one for one in store.people.reviews()}
-    first = sorted(found.first().values(), key=lambda one: _order(one[1]))
-    flags = [(place, flag, said.get(flag.sequence_id)) for place, flag in first]
+    first = sorted(found.first().values(), key=lambda one: (-one[1].peak, -one[1].F, one[1].number))
     flags = [
         (place, flag, review)
-        for place, flag, review in flags
+        for place, flag, review in ((place, flag, said.get(flag.sequence_id)) for place, flag in first)
         if (source is None or flag.source == source)
         and (assignee is None or ((review and review.assignee) or NOBODY) == assignee)
         and (principle is None or flag.principle == principle)
@@ -158,10 +157,6 @@ def last_run(store: Store) -> str:
     names = [run.name for run in reversed(store.runs())]
     finished = (name for name in names if not store.is_being_written(name))
     return next(finished, names[0] if names else "") or store.only_run()
-
-
-def _order(flag: Flag) -> tuple[float, float, int]:
-    return -flag.peak, -flag.F, flag.number
 
 
 def _status(review: Review | None) -> Status:

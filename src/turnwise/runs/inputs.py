@@ -107,16 +107,10 @@ class Reading:
 
 
 def _find(names: Sequence[str], info: DatasetInfo | None) -> tuple[str, ...]:
-    """The files that paths, patterns, folders and URLs name, sorted within each name, and each file once.
-
-    A folder stands for the data files in it, by their endings, unless the format is one that is a folder.
-    """
+    """The files that paths, patterns, folders and URLs name, sorted within each name, and each file once."""
     if not names:
         raise UsageError("name the files to scan, such as logs/*.parquet")
-    found: dict[str, None] = {}
-    for name in names:
-        found.update(dict.fromkeys(_files(Location(name), info)))
-    return tuple(found)
+    return tuple(dict.fromkeys(file for name in names for file in _files(Location(name), info)))
 
 
 def _files(location: Location, info: DatasetInfo | None) -> list[str]:
@@ -147,10 +141,7 @@ def _is_data(name: str) -> bool:
 
 
 def describe_inputs(files: Sequence[str]) -> tuple[Input, ...]:
-    """Size and digest of each file, so that a changed one is noticed when a scan goes on.
-
-    Local files are read whole (SHA-256); of files behind URLs the store's own token counts, such as an ETag.
-    """
+    """Size and digest of each file, so that a changed one is noticed when a scan goes on; see `Input`."""
     return tuple(_describe(Location(name)) for name in files)
 
 
@@ -169,9 +160,7 @@ def _describe(location: Location) -> Input:
 
 
 def default_part_rows(inputs: Sequence[Input], most: int) -> int:
-    """How many records a part has where nobody says: fewer where there is little, for all workers to share.
-
-    It depends on the bytes of the inputs alone; `most` is what a part has where there is plenty.
+    """How many records a part has where nobody says: fewer where there are few bytes, for all workers to share.
 
     >>> [default_part_rows([Input("a.jsonl", size, "")], 2_000) for size in (10**7, 10**9, 10**10)]
     [100, 1907, 2000]

@@ -117,11 +117,7 @@ def folder_of(author: str) -> str:
 def lines_of(
     scores: Iterable[HumanScore], corrections: Iterable[Correction], turns: Mapping[str, int]
 ) -> dict[str, str]:
-    """The files of one author, by name; what would be empty is absent.
-
-    Scores and corrections are the latest of each turn and conversation; `turns` is how many turns each
-    conversation has.
-    """
+    """The files of one author, by name; what would be empty is absent. `turns` are those of each conversation."""
     files: dict[str, list[dict[str, Any]]] = defaultdict(list)
     names = {reading: f"{name}.jsonl" for name, reading in MODES.items()}
     together: dict[tuple[str, int, Side, str], list[HumanScore]] = defaultdict(list)

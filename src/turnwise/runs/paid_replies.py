@@ -23,12 +23,11 @@ _ENDING: Final = ".jsonl"
 
 
 class ScanJournal:
-    """The `turnwise.scoring.ReplyJournal` of a scan, and the books of what it paid for. Safe for threads.
+    """The `turnwise.scoring.ReplyJournal` of a scan, and the books of what it paid for. Safe for threads."""
 
-    Each worker adds lines to a file of its own, and finds those of all others; behind a URL, where nothing can be
-    added to a file, each reply is a file. A line that was not written to its end when its worker was killed counts
-    as no reply. Nothing is made before the first reply comes.
-    """
+    # Each worker adds lines to a file of its own, and finds those of all others; behind a URL, where nothing can
+    # be added to a file, each reply is a file. A line that was not written to its end when its worker was killed
+    # counts as no reply.
 
     final = True  # a part that was killed is done again, and its failures are to be the same
 
@@ -53,11 +52,7 @@ class ScanJournal:
             return _reply(json.loads(file.readline()))
 
     def record(self, reply: Reply) -> None:
-        """Keep a reply; durable when this returns.
-
-        Raises:
-            ObserverError: it can't be written, so that nothing more should be paid for.
-        """
+        """Keep a reply; durable when this returns, else ObserverError: nothing more should be paid for."""
         line = (json.dumps({**asdict(reply), "received_at": reply.received_at.isoformat()}) + "\n").encode()
         try:
             if self._folder.is_url:

@@ -76,33 +76,24 @@ Content = ParquetRows | ByteRange | LineBytes | Records
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A run of records of one input file: small, picklable, the same whatever the engine.
+    """A run of records of one input file: small, picklable, the same whatever the engine."""
 
-    `number` counts from 0 over all inputs in their order; `input` is the index of the file. `first_row` counts
-    from 1 (line, row or item, as in `BadRecord`), and `rows` include blank lines. `size` are the bytes of the file
-    that it stands for, for progress alone. `format` is empty where the file could not be opened. `chosen` are the
-    places in the part, from 0, of the records that a sample wants; None for all.
-    """
-
-    number: int
-    input: int
-    first_row: int
-    rows: int
+    number: int  # from 0, over all inputs in their order
+    input: int  # index of the file
+    first_row: int  # from 1: line, row or item, as in `BadRecord`
+    rows: int  # with blank lines
     content: Content
-    size: int
-    format: str = ""
-    chosen: frozenset[int] | None = None
+    size: int  # bytes of the file that it stands for, for progress alone
+    format: str = ""  # empty where the file could not be opened
+    chosen: frozenset[int] | None = None  # places in the part, from 0, that a sample wants; None for all
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of a part. Its files are written: the entry may go into the manifest.
+    """What came of a part. Its files are written: the entry may go into the manifest."""
 
-    The entry depends on the part and the settings alone; `size` is as in `Part`.
-    """
-
-    entry: PartEntry
-    size: int
+    entry: PartEntry  # depends on the part and the settings alone
+    size: int  # as in `Part`
     cost_usd: float = 0.0
 
 
@@ -217,25 +208,16 @@ class _Piece(NamedTuple):
 
 
 def plan_parts(reading: Reading, part_rows: int) -> Iterator[Part]:
-    """Yield the parts of all inputs, in order; a file is read only when its turn comes.
-
-    A file that can't be read becomes a part with that as its one record. A part has `part_rows` records at most,
-    and also ends after `PART_BYTES` of text.
-    """
+    """Yield the parts of all inputs, in order; a file is read only when its turn comes."""
     number = 0
     for place in range(len(reading.files)):
         try:
             head, loader = reading.open(place)
-        except DatasetError as error:
-            yield _of_file(number, place, error)
-            number += 1
-            continue
-        try:
             for piece in _to_scale(_pieces(head, loader, reading.options, part_rows), Location(head.path)):
                 yield Part(number, place, *piece, format=loader.info.name)
                 number += 1
         except (DatasetError, *DAMAGED) as error:
-            yield _of_file(number, place, error)
+            yield Part(number, place, 0, 1, Records((BadRecord(0, str(error)),)), 0)
             number += 1
 
 
@@ -251,10 +233,6 @@ def _to_scale(pieces: Iterator[_Piece], file: Location) -> Iterator[_Piece]:
         held = piece
     if held is not None:
         yield held._replace(size=left)
-
-
-def _of_file(number: int, place: int, error: Exception) -> Part:
-    return Part(number, place, 0, 1, Records((BadRecord(0, str(error)),)), 0)
 
 
 def _pieces(head: Head, loader: Loader, options: LoadOptions, part_rows: int) -> Iterator[_Piece]:
@@ -330,10 +308,8 @@ def _of_line_bytes(
     first: int = 1,
     last: int | None = None,
 ) -> Iterator[_Piece]:
-    """Yield the pieces of lines that a worker can't read itself; None stands for a line that is too long.
-
-    `packed` gives the bytes of the file that were read so far, where these are not those of the lines.
-    """
+    """Yield the pieces of lines that a worker can't read itself; None stands for a line that is too long, and
+    `packed` gives the bytes of the file that were read so far, where these are not those of the lines."""
     size = told = 0
     held: list[bytes] = []
 
@@ -398,9 +374,7 @@ def _weight(item: Item) -> int:
 
 
 def chosen_places(places: Ordered[Ordered[int]], drawn: Ordered[int]) -> dict[int, frozenset[int]]:
-    """The places that a sample has of each part, by number of the part; parts without any are left out.
-
-    `places` are those of each part that can be drawn; `drawn` says which, counted from 0 over all parts, sorted.
+    """The places that a sample has of each part, by its number; `drawn` are sorted and count over all parts.
 
     >>> chosen_places([range(3), [5, 7]], [2, 3])
     {0: frozenset({2}), 1: frozenset({5})}

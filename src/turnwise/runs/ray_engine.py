@@ -36,13 +36,8 @@ STORE_BYTES = 512 << 20
 
 
 class RayEngine:
-    """Does items in Ray actors; `gpus` is what each needs of a GPU, such as 0.5.
-
-    A worker that dies is replaced, and its item is done again. Statistics of use and the dashboard of a Ray that
-    is started here are off, and it listens on the loopback address, unless the program had imported Ray before.
-    Without an `address` Ray is started on this machine for as long as the scan takes; ``auto`` is the cluster that
-    this machine belongs to.
-    """
+    """Does items in Ray actors, each with its share of a GPU; a worker that dies is replaced, and its item done
+    again. Without an `address` Ray is started on this machine for as long as the scan takes."""
 
     def __init__(self, jobs: int | None = None, address: str | None = None, gpus: float = 0.0) -> None:
         self._jobs = None if jobs is None else checked_jobs(jobs)
@@ -67,10 +62,7 @@ class RayEngine:
 
     @contextmanager
     def cluster(self) -> Iterator[ModuleType]:
-        """Join the cluster, or have a Ray of our own meanwhile; one that the program has joined is used as it is.
-
-        Several scans in one such block start Ray once.
-        """
+        """Join the cluster, or have a Ray of our own meanwhile; one that the program has joined is used as is."""
         alone = self._address in {None, "local"}
         ray = _ray(alone=alone)
         if ray.is_initialized():

@@ -188,21 +188,18 @@ def _turn_columns(key: Any, sequences: list[Sequence]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What came of some conversations, in columns that are named as in findings.
+    """What came of some conversations, in columns that are named as in findings."""
 
-    `scores` have a row for each score, in ascending order of conversations, whose indexes are in `conversation`;
-    ``principle`` is an index too, ``side`` 0 for the prompt and 1 for the response. `verdicts` have a row for each
-    conversation: ``flag_turn`` is 0 where the detector did not fire, ``peak`` no number where nothing was scored.
-    `failures` and `unread` have the index of the conversation, the number of the turn, and what happened. `looks`
-    has a row for each score where a judge took a second look, else it is None.
-    """
-
-    conversation: NDArray[np.int32]
-    scores: Mapping[str, NDArray[Any]]
-    verdicts: Mapping[str, NDArray[Any]]
-    failures: tuple[tuple[int, int, ObservationFailure], ...] = ()
-    unread: tuple[tuple[int, int, NotRead], ...] = ()
-    looks: tuple[Look, ...] | None = None
+    conversation: NDArray[np.int32]  # index of the conversation of each score, rising
+    scores: Mapping[
+        str, NDArray[Any]
+    ]  # a row a score; principle is an index, side 0 for the prompt, 1 for the response
+    verdicts: Mapping[
+        str, NDArray[Any]
+    ]  # a row a conversation; flag_turn is 0 where nothing fired, peak maybe NaN
+    failures: tuple[tuple[int, int, ObservationFailure], ...] = ()  # with index of the conversation and turn
+    unread: tuple[tuple[int, int, NotRead], ...] = ()  # likewise
+    looks: tuple[Look, ...] | None = None  # a row a score, where a judge took a second look
 
     @property
     def asked(self) -> dict[tuple[int, int], str | None]:
@@ -218,10 +215,7 @@ class Scored:
 
 
 class Scorer:
-    """Scores conversations and runs a detector over them; one a worker.
-
-    `threads` are conversations at a time, for an observer that waits.
-    """
+    """Scores conversations, `threads` at a time where the observer waits, and runs a detector over them."""
 
     def __init__(
         self,

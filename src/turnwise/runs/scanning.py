@@ -55,25 +55,20 @@ _LIBRARIES = ("duckdb", "numpy", "onnxruntime", "tokenizers")
 
 @dataclass(frozen=True, slots=True)
 class ScanWork:
-    """All that a worker must know. Picklable, and light: `open` loads observer and detector.
-
-    `observer` is a specification, or an observer that travels as it is. `detector` is the one with its threshold,
-    pickled. `threads` are conversations at a time, for an observer that waits. `allowance` is what the workers of
-    an observer that is paid for share; None where there is nothing to share.
-    """
+    """All that a worker must know. Picklable, and light: `open` loads observer and detector."""
 
     reading: Reading
     folder: Location
-    observer: str | Observer
+    observer: str | Observer  # a specification, or an observer that travels as it is
     settings: Mapping[str, Any]
     context: Context
     principles: tuple[Principle, ...]
     sides: tuple[Side, ...]
-    detector: bytes
+    detector: bytes  # with its threshold, pickled
     where: str | None = None
     texts: bool = True
-    threads: int = 1
-    allowance: Any = field(default=None, compare=False)
+    threads: int = 1  # conversations at a time, for an observer that waits
+    allowance: Any = field(default=None, compare=False)  # what the workers of a paid observer share
 
     @property
     def limits(self) -> SpendingLimits | None:
@@ -386,20 +381,14 @@ the judge decides, the screen's, with the reason why."""
 
 @dataclass(frozen=True, slots=True)
 class FlaggedSequence:
-    """A conversation that a detector flagged.
-
-    Args:
-        sequence: its id.
-        turn: the turn at which it was flagged.
-        F: the highest F up to that turn.
-        why: why it is the screen's: ``not asked``, ``budget``, or another reason of a failure; None where it is
-            the judge's.
-    """
+    """A conversation that a detector flagged."""
 
     sequence: str
     turn: int
-    F: float
-    why: str | None = None
+    F: float  # the highest up to that turn
+    why: str | None = (
+        None  # why that is the screen's: ``not asked``, or the reason of a failure; None for the judge's
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,15 @@ from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from turnwise.errors import StoreUnreachableError
+from turnwise.errors import StoreLockedError, StoreUnreachableError
 
 Result = TypeVar("Result")
+
+
+def written_elsewhere(run: str) -> StoreLockedError:
+    return StoreLockedError(
+        f"run {run!r} is being written by another process: wait for it to finish, or close the store there"
+    )
 
 
 class RunLocks(Protocol):
@@ -40,17 +46,14 @@ class RunLocks(Protocol):
 
 
 class Backend(Protocol):
-    """A database that holds a record. Transactions begin as their connection's execution options say.
+    """A database that holds a record. Transactions begin as their connection's execution options say."""
 
-    ``writes``: nobody else writes until it ends; ``"batch"`` where `was_committed` has to know of it.
-    ``snapshot``: all statements see the same state. `reading` are the options for a single query, `standalone`
-    those with which every statement stands alone. `where` is the location for messages, without a password.
-    """
-
-    where: str
+    # ``writes``: nobody else writes until it ends; ``"batch"`` where `was_committed` has to know of it.
+    # ``snapshot``: all statements see the same state.
+    where: str  # for messages, without a password
     busy_seconds: float
-    reading: Mapping[str, Any]
-    standalone: Mapping[str, Any]
+    reading: Mapping[str, Any]  # options for a single query
+    standalone: Mapping[str, Any]  # options with which every statement stands alone
     engine: Engine
 
     def translated(self) -> AbstractContextManager[None]:
@@ -96,10 +99,7 @@ class Patience:
 
 
 def until_reached(job: Callable[[], Result], seconds: float, *, starting: bool = False) -> Result:
-    """What a job returns; where a server was lost it runs again, until that is back or time is up.
-
-    With `starting`, only where the server says that it takes connections in a moment.
-    """
+    """What a job returns, run again while a server is lost or, with `starting`, about to take connections."""
     patience = None
     while True:
         try:

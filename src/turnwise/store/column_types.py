@@ -19,10 +19,7 @@ from turnwise._support.visible import shown
 
 
 class UnreadableValueError(ValueError):
-    """A stored value that its column can't hold: something else than turnwise changed the file.
-
-    `kind` says what it should be, with its article.
-    """
+    """A stored value that is not what its column holds, `kind`: something else than turnwise changed the file."""
 
     def __init__(self, value: object, kind: str) -> None:
         super().__init__(f"{shown(value)} is not {kind}")
@@ -65,16 +62,13 @@ def read_time(text: str) -> datetime:
 
 
 class _PostgresqlText(TypeDecorator[str]):
-    """Any text in PostgreSQL, which has no NUL: that is written as ``␀0``, and ``␀`` itself as ``␀␀``.
-
-    Texts sort by their code points, as in SQLite, whatever the language of the database is.
-    """
+    """Any text in PostgreSQL, which has no NUL: that is written as ``␀0``, and ``␀`` itself as ``␀␀``."""
 
     impl = Text
     cache_ok = True
 
     def __init__(self) -> None:
-        super().__init__(collation="C")
+        super().__init__(collation="C")  # sorts by code points, as SQLite does, whatever the database's language
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         if value is None or ("\0" not in value and "␀" not in value):
@@ -112,21 +106,15 @@ class Checked(TypeDecorator[Any]):
     what: str
     """What a value is, with its article."""
 
+    fits: Callable[[Any], bool]
+    """Whether a value that is not null is allowed."""
+
     def __init__(self, *, optional: bool = False) -> None:
         super().__init__()
         self.optional = optional
 
-    def fits(self) -> Callable[[Any], bool]:
-        """A function that tells whether a value, which is not null, is allowed."""
-        raise NotImplementedError
-
-    def check(self, value: Any) -> None:
-        """Raise UnreadableValueError where a value is not allowed."""
-        if not (self.optional if value is None else self.fits()(value)):
-            raise UnreadableValueError(value, self.what)
-
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        optional, fits = self.optional, self.fits()
+        optional, fits = self.optional, self.fits
 
         def read(value: Any) -> Any:
             if optional if value is None else fits(value):
@@ -146,10 +134,7 @@ class Share(Checked):
         super().__init__(optional=optional)
         self.most = most
         self.what = "a number in [0, 1]" if most == 1 else "a number from 0"
-
-    def fits(self) -> Callable[[Any], bool]:
-        most = self.most
-        return lambda value: type(value) in (float, int) and 0 <= value <= most
+        self.fits = lambda value: type(value) in (float, int) and 0 <= value <= most
 
 
 class Whole(Checked):
@@ -161,10 +146,7 @@ class Whole(Checked):
         super().__init__(optional=optional)
         self.least = least
         self.what = f"a whole number from {least}"
-
-    def fits(self) -> Callable[[Any], bool]:
-        least = self.least
-        return lambda value: type(value) is int and value >= least
+        self.fits = lambda value: type(value) is int and value >= least
 
 
 class Word(Checked):
@@ -179,9 +161,7 @@ class Word(Checked):
         self.words = words
         self.length = length
         self.what = f"one of {', '.join(words)}"
-
-    def fits(self) -> Callable[[Any], bool]:
-        return tuple(map(str, self.words)).__contains__
+        self.fits = tuple(map(str, words)).__contains__
 
 
 def amount_type() -> TypeEngine[float]:

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Dialect,
     Integer,
     RowMapping,
     Select,
@@ -36,6 +37,9 @@ NO_UTF8 = "Could not decode to UTF-8"
 MEND = "restore a copy, or import and evaluate into another store"
 """What to do where something is damaged."""
 
+UNFIT = (ValueError, TypeError, LookupError, AttributeError)
+"""What rows that don't fit together raise where objects are made of them."""
+
 _ROW_NAMES = ("name", "sequence_id", "run", "sequence", "turn", "side", "id")
 """Columns that tell a row from the others of its table."""
 
@@ -48,13 +52,10 @@ _SHOWN = 200
 
 @contextmanager
 def intact(where: str, what: str) -> Iterator[None]:
-    """Turn what rows that don't fit together raise inside the block into StoreCorruptError.
-
-    `what` names the rows in the message, such as ``"sequence 'a'"``.
-    """
+    """Turn what rows that don't fit together raise inside the block into StoreCorruptError, which names `what`."""
     try:
         yield
-    except (ValueError, TypeError, LookupError, AttributeError) as error:
+    except UNFIT as error:
         reason = first_line(str(error)) or type(error).__name__
         raise StoreCorruptError(
             f"{where} is damaged: {what} can't be read ({reason}); everything else can: {MEND}"
@@ -80,7 +81,7 @@ def _unreadable(connection: Connection, query: Select[Any]) -> str | None:
     for row in _as_stored(connection, query):
         for column, value in zip(columns, row, strict=True):
             try:
-                _read_value(column, value)
+                _read_value(column, value, connection.dialect)
             except UnreadableValueError as error:
                 return f"{_place(connection, columns, column, row)}: {error}"
     return None
@@ -109,14 +110,14 @@ def _plain(column: Any) -> Any:
     return cast(column, Text) if isinstance(column.type, UtcTime | JSON) else column
 
 
-def _read_value(column: Any, value: Any) -> None:
+def _read_value(column: Any, value: Any, dialect: Dialect) -> None:
     if isinstance(value, bytes):
         try:
             value = value.decode()
         except UnicodeDecodeError:
             raise UnreadableValueError(value, "UTF-8") from None
     if isinstance(column.type, Checked):
-        column.type.check(value)
+        column.type.result_processor(dialect, None)(value)
     elif value is not None and isinstance(column.type, UtcTime):
         read_time(value)
     elif value is not None and isinstance(column.type, JSON):
@@ -163,11 +164,8 @@ def check_content(row: Mapping[str, Any] | RowMapping, turns: Collection[Mapping
 
 
 def check_places(connection: Connection, where: str, table: Table, *conditions: ColumnElement[bool]) -> None:
-    """Refuse rows of evaluations, failures or scores of people that are about nothing, or that can't be.
-
-    That is: the turn of a row is not there, its provenance is of another run or principle, T, I or F is no number
-    in [0, 1], or there are two evaluations of one key. `conditions` say which rows count.
-    """
+    """Refuse rows of evaluations, failures or scores of people without their turn or provenance, without T, I and
+    F in [0, 1], or twice of one key; of those for which `conditions` hold."""
     turns, origins = schema.turns.c, schema.provenances.c
     query = select(table).outerjoin(
         schema.turns, (turns.sequence == table.c.sequence) & (turns.turn == table.c.turn)

@@ -95,16 +95,14 @@ class Database:
         """Open the record, and bring its tables up to date."""
         with self.translated():
             self._backend.check(create)
-            self._migrate()
-
-    def _migrate(self) -> None:
-        with self._backend.engine.connect() as connection, connection.begin():
-            had = schema.versions(connection, self.where)
-            self._backend.refuse_foreign(connection)
-        if had != {migration.version for migration in schema.MIGRATIONS}:
-            with self._backend.engine.connect().execution_options(writes=True) as connection, connection.begin():
-                schema.migrate(connection, self.where, self.clock)
-                self._backend.made(connection)
+            engine = self._backend.engine
+            with engine.connect() as connection, connection.begin():
+                had = schema.versions(connection, self.where)
+                self._backend.refuse_foreign(connection)
+            if had != {migration.version for migration in schema.MIGRATIONS}:
+                with engine.connect().execution_options(writes=True) as connection, connection.begin():
+                    schema.migrate(connection, self.where, self.clock)
+                    self._backend.made(connection)
 
     def read(self, query: Select[Any]) -> list[RowMapping]:
         return self._ask(self._reading, partial(read_all, query=query, where=self.where))
@@ -144,9 +142,11 @@ class Database:
         return (f"{self.where}-wal, which another process reads at this moment: do it again",) if busy else ()
 
     def finish(self) -> None:
+        """Write what is pending."""
         self._writer.close()
 
     def close(self) -> None:
+        self.finish()
         self._backend.close()
 
 
@@ -173,14 +173,11 @@ def _backend_of(location: str, busy_seconds: float) -> Backend:
 
 
 class Writer:
-    """Writes with group commit.
+    """Writes with group commit; a future is done only once its transaction is on disk."""
 
-    Jobs that wait at the same moment share a transaction, each in a savepoint of its own: one that fails is
-    rolled back alone. A future is done only once the transaction is on disk, so an acknowledged write is durable.
-
-    Where a server goes away, the jobs are done again once it is back, unless they turn out to be in the record. So
-    a job may run several times, and only its last run counts.
-    """
+    # Jobs that wait at the same moment share a transaction, each in a savepoint of its own: one that fails is
+    # rolled back alone. Where a server goes away, they are done again once it is back, unless they turn out to be
+    # in the record. So a job may run several times, and only its last run counts.
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -281,13 +278,10 @@ class Writer:
 
 
 def _undo(savepoint: NestedTransaction, error: Exception) -> None:
-    """Roll one job back, or, where the database has given up the whole transaction, fail all of its jobs.
-
-    A full disk, for one, makes SQLite roll back everything at once: then no job of the batch was stored.
-    """
+    """Roll one job back, or, where the database has given up the whole transaction, fail all of its jobs."""
     try:
         savepoint.rollback()
-    except SQLAlchemyError:
+    except SQLAlchemyError:  # a full disk, for one, makes SQLite roll back everything at once
         raise error from None
 
 
@@ -328,12 +322,8 @@ def rows(record: Connection, query: Select[Any]) -> Generator[tuple[Any, ...], N
 def numbers(
     record: Connection, query: Select[Any], key: ColumnElement[int], after: int, last: int
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield the rows of a query whose columns are numbers, none of them missing, at most a million at a time.
-
-    Only rows whose `key` is above `after` and up to `last`, which in SQLite has to be the last there is. Raises
-    ValueError or TypeError where a value is missing or no number.
-    """
-    if record.dialect.name == "sqlite":
+    """Yield rows of numbers with a `key` above `after`, up to `last`; ValueError or TypeError for what is none."""
+    if record.dialect.name == "sqlite":  # where `last` has to be the last there is
         yield from _from_sqlite(record, query.where(key > after))
         return
     for start in range(after, last, _SPAN):
@@ -346,9 +336,8 @@ def _from_sqlite(record: Connection, query: Select[Any]) -> Iterator[NDArray[np.
     width = len(query.selected_columns)
     with closing(rows(record, query)) as found:
         values = chain.from_iterable(found)
-        while flat := array(
-            "d", islice(values, _NUMBERS * width)
-        ):  # numpy would take a text for a number, and None
+        # An array, since numpy would take a text for a number, and None.
+        while flat := array("d", islice(values, _NUMBERS * width)):
             yield np.frombuffer(flat).reshape(-1, width)
 
 

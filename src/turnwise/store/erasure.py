@@ -16,13 +16,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Table, delete, func, insert, or_, select, update
+from sqlalchemy import Column, Connection, Table, delete, func, or_, select, update
 
 from turnwise._support.notebook import Shown
 from turnwise.errors import UnknownNameError
 from turnwise.store import schema
 from turnwise.store.damaged_rows import intact
-from turnwise.store.database import Database, renew_edition
+from turnwise.store.database import Database, inserted, renew_edition
 from turnwise.store.source import Source
 
 _PAGE: Final = 400
@@ -69,19 +69,6 @@ class Erasure(Shown):
         """Whether a conversation was erased with it."""
         return digest_of(sequence_id, self.salt) in self.subjects
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {
-            "erased_at": self.erased_at.isoformat(),
-            "author": self.author,
-            "reason": self.reason,
-            "counts": dict(self.counts),
-            "subjects": list(self.subjects),
-            "salt": self.salt,
-            "finished": self.finished,
-            "unreached": list(self.unreached),
-        }
-
 
 def digest_of(sequence_id: str, salt: str) -> str:
     """What a receipt has in place of an id."""
@@ -105,10 +92,7 @@ def erase_from_record(database: Database, source: Source, ids: Sequence[str], au
 
 
 def erase_rows(database: Database, keys: Sequence[int], receipt: Erasure) -> tuple[int, Erasure]:
-    """Delete all rows of sequences, by the numbers of their rows, and write the receipt, in one transaction.
-
-    Returns the number of the receipt and the receipt, for `finish`.
-    """
+    """Delete all rows of sequences by number and write the receipt, in one transaction; number and receipt."""
 
     def write(connection: Connection) -> tuple[int, Erasure]:
         counts: Counter[str] = Counter()
@@ -116,13 +100,8 @@ def erase_rows(database: Database, keys: Sequence[int], receipt: Erasure) -> tup
             counts += _deleted(connection, keys[start : start + _PAGE])
         renew_edition(connection)
         made = replace(receipt, counts={name: count for name, count in sorted(counts.items()) if count})
-        values = {
-            "erased_at": made.erased_at, "author": made.author, "reason": made.reason, "salt": made.salt,
-            "counts": dict(made.counts), "subjects": list(made.subjects), "finished": False,
-        }  # fmt: skip
-        number = connection.execute(insert(schema.erasures), values).inserted_primary_key
-        assert number is not None
-        return number[0], made
+        names = ("erased_at", "author", "reason", "counts", "subjects", "salt", "finished")
+        return inserted(connection, schema.erasures, {name: getattr(made, name) for name in names}), made
 
     return database.write(write).result()
 
@@ -167,12 +146,12 @@ def remove_words(where: str) -> list[str]:
 
 def tables_of_sequences() -> list[tuple[Table, Column[Any]]]:
     """The tables that say something of a sequence, each with the column that names it."""
-    found = []
-    for table in reversed(schema.metadata.sorted_tables):
-        for column in table.columns:
-            if any(key.column.table is schema.sequences for key in column.foreign_keys):
-                found.append((table, column))
-    return found
+    return [
+        (table, column)
+        for table in reversed(schema.metadata.sorted_tables)
+        for column in table.columns
+        if any(key.column.table is schema.sequences for key in column.foreign_keys)
+    ]
 
 
 def _erasable(database: Database) -> list[Table]:
@@ -207,7 +186,7 @@ def _replies_deleted(connection: Connection, replies: Sequence[int]) -> int:
     for start in range(0, len(replies), _PAGE):
         page = replies[start : start + _PAGE]
         held: set[int] = set()
-        for table in (schema.evaluations, schema.failures, schema.calls):
+        for table in schema.RESTING_ON_REPLIES:
             held |= {row[0] for row in connection.execute(select(table.c.reply).where(table.c.reply.in_(page)))}
         free = [one for one in page if one not in held]
         count += connection.execute(delete(schema.replies).where(schema.replies.c.id.in_(free))).rowcount
@@ -216,21 +195,11 @@ def _replies_deleted(connection: Connection, replies: Sequence[int]) -> int:
 
 def unowned_replies(database: Database) -> int:
     """How many replies of language models are kept on which no score rests: nobody can tell whose they are."""
-
-    def count(connection: Connection) -> int:
-        resting = [
-            select(table.c.reply).where(table.c.reply.is_not(None))
-            for table in (schema.evaluations, schema.failures, schema.calls)
-        ]
-        query = select(func.count()).select_from(schema.replies)
-        found: int = connection.scalar(query.where(*(~schema.replies.c.id.in_(one) for one in resting))) or 0
-        return found
-
-    return database.ask(count)
+    query = select(func.count()).select_from(schema.replies).where(*schema.unused_reply())
+    return database.ask(lambda connection: connection.scalar(query) or 0)
 
 
 def matching(receipts: Iterable[tuple[int, Erasure]], ids: Collection[str]) -> tuple[int, Erasure] | None:
-    """The unfinished receipt that concerns one of some ids, if any."""
-    return next(
-        ((number, one) for number, one in receipts if not one.finished and any(map(one.concerns, ids))), None
-    )
+    """The unfinished receipt that concerns one of some ids, if any, with its number."""
+    begun = ((number, one) for number, one in receipts if not one.finished)
+    return next((found for found in begun if any(map(found[1].concerns, ids))), None)

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from turnwise._support.notebook import Shown
@@ -152,12 +152,10 @@ class Journal:
         Replies that a score or failure rests on stay in the record as its evidence; the others are deleted.
         """
         table = schema.replies
-        used = (schema.calls.c.reply, schema.evaluations.c.reply, schema.failures.c.reply)
 
         def write(connection: Connection) -> int:
-            kept = or_(*(table.c.id.in_(select(column).where(column.is_not(None))) for column in used))
             bought = table.c.request_key.is_not(None), table.c.reusable
-            deleted = connection.execute(delete(table).where(*bought, ~kept)).rowcount
+            deleted = connection.execute(delete(table).where(*bought, *schema.unused_reply())).rowcount
             retired = connection.execute(update(table).where(*bought).values(reusable=False)).rowcount
             return deleted + retired
 

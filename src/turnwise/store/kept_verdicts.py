@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from turnwise._support.locations import Location
 from turnwise.errors import StoreError
@@ -37,27 +37,22 @@ _MAKE: Final = (
 
 
 class Flag(NamedTuple):
-    """A conversation at which a detector fired.
+    """A conversation at which a detector fired."""
 
-    `number` is its row number; `turn` the first turn that fired, `principle` the one that counted most there, `F`
-    and `I` its score, `peak` the highest F of any turn, `score` the detector's, and `at` when the turn was said,
-    else when the conversation was imported, in seconds since 1970.
-    """
-
-    number: int
+    number: int  # of its row
     sequence_id: str
     label: str
     source: str
     turns: int
-    turn: int
+    turn: int  # the first that fired
     side: str
-    principle: str
+    principle: str  # that counted most there
     F: float
     I: float  # noqa: E741 - the field's name for indeterminacy
-    peak: float
-    score: float
+    peak: float  # the highest F of any turn
+    score: float  # the detector's
     reason: str
-    at: float
+    at: float  # seconds since 1970, of `when`
 
     @property
     def when(self) -> datetime:
@@ -66,11 +61,10 @@ class Flag(NamedTuple):
 
 
 class KeptVerdicts:
-    """What detectors said of the runs of a store. Threads and processes may use the file at the same time.
+    """What detectors said of the runs of a store. Threads and processes may use the file at the same time."""
 
-    A detector is named by a text that says all of it, and a `stamp` tells what its verdicts rest on: under another
-    stamp they are reached anew. `upto` is where in the run the verdicts end.
-    """
+    # A detector is named by a text that says all of it, and a `stamp` tells what its verdicts rest on: under
+    # another stamp they are reached anew. `upto` is where in the run the verdicts end.
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -94,9 +88,7 @@ class KeptVerdicts:
     def upto(self, run: str, detector: str, stamp: str) -> int:
         """Where the verdicts of a detector end; 0 where there are none."""
         query = "SELECT upto FROM judged WHERE run = ? AND detector = ? AND stamp = ?"
-        with self._opened() as file:
-            found = file.execute(query, [run, detector, stamp]).fetchone()
-        return found[0] if found else 0
+        return self._value(query, run, detector, stamp) or 0
 
     def keep(
         self, run: str, detector: str, stamp: str, judged: Sequence[int], flags: Sequence[Flag], upto: int
@@ -126,16 +118,20 @@ class KeptVerdicts:
 
     def explanation(self, run: str, about: str) -> str | None:
         """What was kept of why a turn has its score; `about` says which turn, by which method."""
-        with self._opened() as file:
-            found = file.execute(
-                "SELECT content FROM explanations WHERE run = ? AND about = ?", (run, about)
-            ).fetchone()
-        return None if found is None else str(found[0])
+        content: str | None = self._value(
+            "SELECT content FROM explanations WHERE run = ? AND about = ?", run, about
+        )
+        return content
 
     def keep_explanation(self, run: str, about: str, content: str) -> None:
         """Keep why a turn has its score: numbers and places, never a text."""
         with self._opened() as file:
             file.execute("INSERT OR REPLACE INTO explanations VALUES (?, ?, ?)", (run, about, content))
+
+    def _value(self, query: str, *values: str) -> Any:
+        with self._opened() as file:
+            found = file.execute(query, values).fetchone()
+        return found and found[0]
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:

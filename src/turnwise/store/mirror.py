@@ -142,10 +142,8 @@ class RecordMirror(Mirror):
             yield self._opened().cursor()
 
     def _copy_reviews(self) -> None:
-        last = schema.reviews.c.id
-
         def fresh(record: Connection) -> list[Review] | None:
-            newest = record.scalar(select(func.max(last))) or 0
+            newest = record.scalar(select(func.max(schema.reviews.c.id))) or 0
             if (newest, self._edition) == self._reviews:
                 return None
             self._reviews = newest, self._edition
@@ -178,23 +176,17 @@ class RecordMirror(Mirror):
         """Bring some runs, or all, up to date within one read transaction, and return their numbers."""
         import duckdb
 
+        unfit = duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError
+
         def copied(record: Connection) -> list[int]:
             try:
                 return self._copied_from_record(record, runs)
-            except (
-                ValueError,
-                TypeError,
-                duckdb.DataError,
-                duckdb.IntegrityError,
-                duckdb.ProgrammingError,
-            ) as error:
+            except (ValueError, TypeError, *unfit) as error:
                 self._refuse_damage(record)
                 raise ValueError(str(error)) from error
 
-        with (
-            self._record.translated(),
-            intact(self._record.where, "a row of the scores, or of what they are about,"),
-        ):
+        what = "a row of the scores, or of what they are about,"
+        with self._record.translated(), intact(self._record.where, what):
             return self._record.ask(copied)
 
     def _refuse_damage(self, record: Connection) -> None:
@@ -310,9 +302,9 @@ class RecordMirror(Mirror):
             whole = {name: columns.pop(name).astype(np.int64) for name in _COLUMNS[:-3]}
             origin = whole.pop("origin")
             whole |= {
-                "run": np.full(len(origin), key),
                 "principle": principle_of[origin // 2],
                 "response": origin % 2,
+                "run": np.full(len(origin), key),
             }
             _insert(self._opened(), "copied.evaluations", {**whole, **columns})
             fresh.sequences.update(np.unique(whole["sequence"]).tolist())
@@ -367,8 +359,16 @@ class RecordMirror(Mirror):
         database.execute(f"INSERT INTO {_table(key)} {made}")
 
     def _trajectories_sql(self, key: int, columns: Columns, touched: str | None = None) -> str:
-        scored = [(self._principles[principle], side is Side.RESPONSE) for principle, side in columns.scored]
-        return _trajectories_sql(key, scored, touched)
+        """A query for a row a sequence, its evaluated turns as lists; only of those that `touched` selects."""
+        turns = {"turn": "turn::DOUBLE"}
+        turns |= {f"{side}_chars": f"any_value({side}_chars)::DOUBLE" for side in ("prompt", "response")}
+        for at, (principle, side) in enumerate(columns.scored):
+            of_this = f"principle = {self._principles[principle]} AND response = {side is Side.RESPONSE}"
+            turns |= {f"{component}{at}": f"max({component}) FILTER ({of_this})" for component in "TIF"}
+        struct = ", ".join(f"{name} := {sql}" for name, sql in turns.items())
+        which = f"run = {key}" + (f" AND sequence IN ({touched})" if touched else "")
+        made = f"SELECT sequence, struct_pack({struct}) AS t FROM copied.evaluations"
+        return turns_as_lists(f"{made} WHERE {which} GROUP BY sequence, turn", turns)
 
 
 def _table(key: int) -> str:
@@ -394,11 +394,9 @@ def copy_reviews(database: DuckDBPyConnection, reviews: Sequence[Review]) -> Non
     """Put into ``copied.reviews`` where sequences stand, in place of what was there; the last word counts."""
     latest = {one.sequence_id: (one.sequence_id, str(one.status), one.assignee) for one in reviews}
     columns = list(zip(*latest.values(), strict=True)) or [(), (), ()]
+    names = ("sequence_id", "status", "assignee")
     database.execute("DELETE FROM copied.reviews")
-    _insert(database, "copied.reviews", _arrays({}, dict(zip(_REVIEWED, columns, strict=True))))
-
-
-_REVIEWED = ("sequence_id", "status", "assignee")
+    _insert(database, "copied.reviews", _arrays({}, dict(zip(names, columns, strict=True))))
 
 
 def _insert(database: DuckDBPyConnection, table: str, columns: dict[str, Any]) -> None:
@@ -409,28 +407,8 @@ def _insert(database: DuckDBPyConnection, table: str, columns: dict[str, Any]) -
         database.unregister("fresh")
 
 
-def _trajectories_sql(run: int, scored: Sequence[tuple[int, bool]], touched: str | None = None) -> str:
-    """The query that makes the trajectories of a run: a row a sequence, its evaluated turns as lists.
-
-    `scored` has, for every triple of columns, the number of the principle and whether it is of the response;
-    `touched` is a query of the sequences that are wanted, by default all.
-    """
-    turns = {"turn": "turn::DOUBLE"}
-    turns |= {f"{side}_chars": f"any_value({side}_chars)::DOUBLE" for side in ("prompt", "response")}
-    for at, (principle, response) in enumerate(scored):
-        of_this = f"FILTER (principle = {principle} AND response = {response})"
-        turns |= {f"{component}{at}": f"max({component}) {of_this}" for component in "TIF"}
-    struct = ", ".join(f"{name} := {sql}" for name, sql in turns.items())
-    which = f"run = {run}" + (f" AND sequence IN ({touched})" if touched else "")
-    made = f"SELECT sequence, struct_pack({struct}) AS t FROM copied.evaluations"
-    return turns_as_lists(f"{made} WHERE {which} GROUP BY sequence, turn", turns)
-
-
 def turns_as_lists(turns: str, columns: Iterable[str]) -> str:
-    """A query for a row a sequence, its turns as lists, of one for a row a turn: ``sequence``, columns in ``t``.
-
-    The first of the columns is the number of the turn.
-    """
+    """A query for a row a sequence, its turns as lists sorted by the first of some columns, which are in ``t``."""
     lists = ", ".join(f"list_transform(turns, lambda t: t.{name}) AS {name}" for name in columns)
     # Sorting one list of rows is several times as fast as an ordered list for each column.
     return (

@@ -7,11 +7,12 @@ before stays beside what they say now: the latest word of each author counts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, Literal
+from operator import attrgetter
+from typing import Any, Final, Literal, TypeVar
 
 from sqlalchemy import Connection, Select, Table, insert, select, union
 
@@ -197,17 +198,15 @@ class People:
         self, sequence_id: str, kind: Kind, label: Label | None, turn: int | None, author: str, note: str
     ) -> Correction:
         said = Correction(sequence_id, kind, label, turn, read_author(author), _read_note(note), self._db.clock())
-        row = {
-            "sequence": self._head(sequence_id).number,
-            "kind": kind,
-            "label": None if label is None else str(label),
-            "turn": turn,
-            "author": said.author,
-            "note": said.note,
-            "created_at": said.created_at,
-        }
-        self._db.write(lambda connection: connection.execute(insert(schema.corrections), row)).result()
+        names = ("kind", "label", "turn", "author", "note", "created_at")
+        row = {name: getattr(said, name) for name in names}
+        self._insert(schema.corrections, [{"sequence": self._head(sequence_id).number, **row}])
         return said
+
+    def _insert(self, table: Table, rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            row.update({name: str(value) for name, value in row.items() if isinstance(value, StrEnum)})
+        self._db.write(lambda connection: connection.execute(insert(table), rows)).result()
 
     def judge(
         self,
@@ -253,19 +252,10 @@ class People:
             for name, score in scores.items()
         )
         rows = [
-            {
-                "sequence": head.number,
-                **{name: getattr(one, name) for name in ("turn", "principle", "principle_version", "digest")},
-                **one.score.to_dict(),
-                "side": str(side),
-                "seen": str(seen),
-                "author": by,
-                "note": why,
-                "created_at": now,
-            }
+            {"sequence": head.number, **{name: getattr(one, name) for name in _SCORED}, **one.score.to_dict()}
             for one in made
         ]
-        self._db.write(lambda connection: connection.execute(insert(schema.human_scores), rows)).result()
+        self._insert(schema.human_scores, rows)
         return made
 
     def review(
@@ -307,7 +297,7 @@ class People:
         self._hold(ids)
         said["created_at"] = self._db.clock()
         rows = [{"sequence": head.number, **said} for page in self._source.pages(ids) for head in page]
-        self._db.write(lambda connection: connection.execute(insert(schema.reviews), rows)).result()
+        self._insert(schema.reviews, rows)
         return self.reviews(ids)
 
     def reviews(self, ids: Collection[str] | None = None, *, history: bool = False) -> tuple[Review, ...]:
@@ -317,14 +307,10 @@ class People:
             ids: only of these sequences.
             history: whether to return where they stood after each word, oldest first; else only after the last.
         """
-        found = list(self._standing(ids))
-        latest = {one.sequence_id: one for one in found}
-        return tuple(one for one in found if history or latest[one.sequence_id] is one)
-
-    def _standing(self, ids: Collection[str] | None) -> Iterator[Review]:
         rows = list(self._rows(schema.reviews, ids, None))
         with intact(self._db.where if rows else "", "a review"):
-            yield from fold_reviews(rows)
+            found = list(fold_reviews(rows))
+        return tuple(found if history else _latest(found, lambda one: one.sequence_id))
 
     def receipts(self) -> tuple[Erasure, ...]:
         """Return the receipts of what was erased, oldest first."""
@@ -348,10 +334,8 @@ class People:
         found = [self._correction(row) for row in self._rows(schema.corrections, ids, author)]
         if history:
             return tuple(found)
-        latest = {(one.sequence_id, one.kind, one.author): one for one in found}
-        return tuple(
-            one for one in found if latest[one.sequence_id, one.kind, one.author] is one and not one.taken_back
-        )
+        latest = _latest(found, lambda one: (one.sequence_id, one.kind, one.author))
+        return tuple(one for one in latest if not one.taken_back)
 
     def scores(
         self, *, ids: Collection[str] | None = None, author: str | None = None, history: bool = False
@@ -364,8 +348,8 @@ class People:
         found = [self._score(row) for row in self._rows(schema.human_scores, ids, author)]
         if history:
             return tuple(found)
-        latest = {_about(one): one for one in found}
-        return tuple(one for one in found if latest[_about(one)] is one)
+        names = ("sequence_id", "turn", "side", "principle", "author")
+        return tuple(_latest(found, attrgetter(*names)))
 
     def labels(self, authors: Iterable[str] | None = None) -> dict[str, Label | None]:
         """Return by sequence the label that people gave it; None where they disagree.
@@ -412,15 +396,15 @@ class People:
 
     def _score(self, row: Any) -> HumanScore:
         with intact(self._db.where, f"score {row['id']} of a person"):
-            names = (
-                "sequence_id", "turn", "principle", "principle_version", "digest", "author", "note", "created_at",
-            )  # fmt: skip
-            return HumanScore(
-                side=Side(row["side"]),
-                seen=Seen(row["seen"]),
-                score=Score(row["T"], row["I"], row["F"]),
-                **{name: row[name] for name in names},
-            )
+            said = {name: row[name] for name in ("sequence_id", *_SCORED)}
+            said |= {"side": Side(row["side"]), "seen": Seen(row["seen"])}
+            return HumanScore(score=Score(row["T"], row["I"], row["F"]), **said)
+
+
+_SCORED = ("turn", "side", "principle", "principle_version", "seen", "digest", "author", "note", "created_at")
+"""What a row of `schema.human_scores` has of a `HumanScore`, beside its sequence and score."""
+
+Said = TypeVar("Said", Correction, HumanScore, Review)
 
 
 def fold_reviews(rows: Iterable[Any]) -> Iterator[Review]:
@@ -447,8 +431,13 @@ def stored_reviews(record: Connection) -> list[Review]:
     return list(fold_reviews(record.execute(query.order_by(schema.reviews.c.id)).mappings()))
 
 
-def _about(one: HumanScore) -> tuple[str, int, Side, str, str]:
-    return one.sequence_id, one.turn, one.side, one.principle, one.author
+def _latest(said: Iterable[Said], about: Callable[[Said], Any]) -> Iterator[Said]:
+    """Of all that is said of the same thing the last, in the order in which it was said."""
+    found: dict[Any, Said] = {}
+    for one in said:
+        found.pop(about(one), None)
+        found[about(one)] = one
+    return iter(found.values())
 
 
 def read_author(author: str) -> str:

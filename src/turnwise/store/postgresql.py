@@ -44,7 +44,7 @@ from turnwise.errors import (
     UsageError,
 )
 from turnwise.store import schema
-from turnwise.store.backend import Backend, RunLocks, shown_url
+from turnwise.store.backend import Backend, RunLocks, shown_url, written_elsewhere
 from turnwise.store.column_types import UnreadableValueError, read_stored_json
 from turnwise.store.damaged_rows import first_line, no_unicode
 
@@ -98,11 +98,8 @@ One more row counts the editions of the record; see `turnwise.store.database.edi
 
 
 class PostgresqlServer(Backend):
-    """A schema of a PostgreSQL database as the place of a record.
-
-    What the URL leaves out comes from where PostgreSQL's own programs look: PGPASSWORD, PGHOST and the like,
-    ``~/.pgpass``, ``~/.pg_service.conf``.
-    """
+    """A schema of a PostgreSQL database as the place of a record; what the URL lacks comes from PGPASSWORD and
+    wherever else PostgreSQL's own programs look."""
 
     reading: Mapping[str, Any] = MappingProxyType({"isolation_level": "AUTOCOMMIT"})
     standalone = reading
@@ -214,10 +211,7 @@ class PostgresqlServer(Backend):
 
 
 class PostgresqlRunLocks(RunLocks):
-    """The locks that one store has on its runs: advisory locks of a session of their own.
-
-    PostgreSQL lets go of them when the session ends, and so when the process or the server does.
-    """
+    """The locks that one store has on its runs: advisory locks, which end with a session of their own."""
 
     def __init__(self, engine: Engine, where: str, namespace: int) -> None:
         self._engine = engine
@@ -249,10 +243,7 @@ class PostgresqlRunLocks(RunLocks):
         if not self.lost():
             self.release(run)
         if not self._call("pg_try_advisory_lock", run):
-            raise StoreLockedError(
-                f"run {name!r} is being written by another process: wait for it to finish, "
-                "or close the store there"
-            )
+            raise written_elsewhere(name)
         try:
             yield
         finally:

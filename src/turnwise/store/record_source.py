@@ -52,6 +52,10 @@ if TYPE_CHECKING:
     from turnwise.store.people import People
 
 
+_HEAD = [schema.sequences.c[name] for name in ("id", "sequence_id", "label", "source", "turns")]
+"""Columns that a `NumberedHead` is read from."""
+
+
 class RecordSource(Source):
     """Reads a record."""
 
@@ -149,7 +153,7 @@ class RecordSource(Source):
 
     def scored_after(self, run: Run, after: int, most: int, *, flagged: bool = False) -> tuple[Page, int]:
         """Sequences with scores above a row number of evaluations, by at most so many evaluations."""
-        table, heads = schema.evaluations.c, schema.sequences.c
+        table, heads = schema.evaluations.c, schema.sequences.c.id
 
         def read(record: Connection) -> tuple[list[int], int]:
             upto = min(after + most, record.scalar(select(func.max(table.id))) or 0)
@@ -157,11 +161,8 @@ class RecordSource(Source):
             return list(record.scalars(wanted.where(table.id <= upto))), upto
 
         numbers, upto = self._db.ask(read)
-        columns = heads.id, heads.sequence_id, heads.label, heads.source, heads.turns
-        rows = chain.from_iterable(
-            self._db.read(select(*columns).where(heads.id.in_(some)).order_by(heads.id))
-            for some in batched(sorted(numbers), PAGE)
-        )
+        queries = (select(*_HEAD).where(heads.in_(some)) for some in batched(sorted(numbers), PAGE))
+        rows = chain.from_iterable(self._db.read(query.order_by(heads)) for query in queries)
         return list(map(self._head, rows)), upto
 
     def count_after(self, run: Run, after: int) -> int:
@@ -182,9 +183,7 @@ class RecordSource(Source):
     # Sequences and turns
 
     def pages(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[Page]:
-        table = schema.sequences.c
-        columns = table.id, table.sequence_id, table.label, table.source, table.turns
-        for page in self._rows(ids, label, *columns):
+        for page in self._rows(ids, label, *_HEAD):
             yield list(map(self._head, page))
 
     def _head(self, row: RowMapping) -> NumberedHead:
@@ -370,10 +369,9 @@ class RecordSource(Source):
     def score_count(self, run: Run, page: Page | None = None) -> int:
         table = schema.evaluations
         query = _of_run(select(func.count().label("n")).select_from(table), table, run)
-        count: int = self._db.read(query if page is None else query.where(table.c.sequence.in_(_numbers(page))))[
-            0
-        ]["n"]
-        return count
+        if page is not None:
+            query = query.where(table.c.sequence.in_(_numbers(page)))
+        return int(self._db.read(query)[0]["n"])
 
     def recorded(self, run: Run, ids: Collection[str]) -> set[EvaluationKey]:
         query, name = _keys(schema.evaluations, run), schema.sequences.c.sequence_id

@@ -10,7 +10,9 @@ from typing import Any
 
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Connection,
+    FromClause,
     RowMapping,
     Select,
     Subquery,
@@ -113,18 +115,19 @@ def still_failed() -> Select[Any]:
     return select(*(failed.c[name] for name in _ABOUT)).where(*open_).distinct()
 
 
+def _by_run(of: FromClause, *columns: ColumnElement[Any]) -> Select[Any]:
+    """A query for some aggregates over what has a column ``run``, by the name of the run."""
+    query = select(schema.runs.c.name, *columns).select_from(of)
+    return query.join(schema.runs, schema.runs.c.id == of.c.run).group_by(schema.runs.c.name)
+
+
 def _unread() -> Select[Any]:
     """A query for how many scores are missing because texts were not read, by run and language."""
     table = schema.failures
     columns = [table.c[name] for name in _ABOUT]
     some = select(*columns, table.c.message).where(table.c.reason == NOT_READ).distinct().subquery()
-    return (
-        select(schema.runs.c.name, some.c.message.label("language"), func.count().label("scores"))
-        .select_from(some)
-        .join(schema.runs, schema.runs.c.id == some.c.run)
-        .group_by(schema.runs.c.name, some.c.message)
-        .order_by(schema.runs.c.name, func.count().desc(), some.c.message)
-    )
+    query = _by_run(some, some.c.message.label("language"), func.count().label("scores"))
+    return query.group_by(some.c.message).order_by(schema.runs.c.name, func.count().desc(), some.c.message)
 
 
 def _scored() -> Select[Any]:
@@ -135,41 +138,30 @@ def _scored() -> Select[Any]:
         return select(*columns, (literal(1) if scores else null()).label("scored"), failed.label("failed"))
 
     both = union_all(rows(schema.evaluations), rows(schema.failures)).subquery()
-    return (
-        select(
-            schema.runs.c.name,
-            func.count(both.c.sequence.distinct()).label("sequences"),
-            func.count(both.c.scored).label("evaluations"),
-            func.count(both.c.failed).label("failures"),
-            func.sum(both.c.cost_usd).label("cost_usd"),
-            func.coalesce(func.sum(both.c.latency_s), 0.0).label("seconds"),
-            func.min(both.c.created_at, type_=UtcTime).label("first"),
-            func.max(both.c.created_at, type_=UtcTime).label("last"),
-        )
-        .select_from(both)
-        .join(schema.runs, schema.runs.c.id == both.c.run)
-        .group_by(schema.runs.c.name)
+    return _by_run(
+        both,
+        func.count(both.c.sequence.distinct()).label("sequences"),
+        func.count(both.c.scored).label("evaluations"),
+        func.count(both.c.failed).label("failures"),
+        func.sum(both.c.cost_usd).label("cost_usd"),
+        func.coalesce(func.sum(both.c.latency_s), 0.0).label("seconds"),
+        func.min(both.c.created_at, type_=UtcTime).label("first"),
+        func.max(both.c.created_at, type_=UtcTime).label("last"),
     )
 
 
 def _open_failures() -> Select[Any]:
-    some = still_failed().subquery()
-    return (
-        select(schema.runs.c.name, func.count().label("failed"))
-        .select_from(some)
-        .join(schema.runs, schema.runs.c.id == some.c.run)
-        .group_by(schema.runs.c.name)
-    )
+    return _by_run(still_failed().subquery(), func.count().label("failed"))
 
 
 def _open_reasons() -> Select[Any]:
     """A query for why scores failed that are still missing: each reason, how often, its last message."""
-    failed, about = schema.failures, _ABOUT
+    failed = schema.failures
     some = still_failed().subquery()
     newest = (
         select(func.max(failed.c.id).label("id"))
-        .join(some, and_(*(failed.c[name] == some.c[name] for name in about)))
-        .group_by(*(failed.c[name] for name in about))
+        .join(some, and_(*(failed.c[name] == some.c[name] for name in _ABOUT)))
+        .group_by(*(failed.c[name] for name in _ABOUT))
         .subquery()
     )
     last = (
@@ -188,22 +180,13 @@ def _open_reasons() -> Select[Any]:
 
 def _structures() -> Select[Any]:
     both, replies = _all_calls(), schema.replies
-    return (
-        select(schema.runs.c.name, replies.c.structured, func.count().label("replies"))
-        .select_from(both)
-        .join(schema.runs, schema.runs.c.id == both.c.run)
-        .join(replies, replies.c.id == both.c.reply)
-        .where(replies.c.structured.is_not(None))
-        .group_by(schema.runs.c.name, replies.c.structured)
-        .order_by(schema.runs.c.name, replies.c.structured)
-    )
+    asked = replies.c.structured
+    query = _by_run(both, asked, func.count().label("replies")).join(replies, replies.c.id == both.c.reply)
+    return query.where(asked.is_not(None)).group_by(asked).order_by(schema.runs.c.name, asked)
 
 
 def _all_calls() -> Subquery:
-    """A query for the calls of all runs, those of scores and those of failures.
-
-    A call that asked for several principles is a row of `calls` for each, and one here.
-    """
+    """A query for the calls of all runs; one that asked for several principles is a row of `calls` for each."""
     calls = schema.calls
 
     def rows(table: Table, column: Column[int]) -> Select[Any]:
@@ -217,19 +200,14 @@ def _all_calls() -> Subquery:
 def _calls() -> Select[Any]:
     both, replies = _all_calls(), schema.replies
     paid = ~both.c.cached
-    return (
-        select(
-            schema.runs.c.name,
-            func.count().label("calls"),
-            func.count().filter(both.c.cached).label("cached"),
-            schema.total(replies.c.prompt_tokens, paid).label("prompt_tokens"),
-            schema.total(replies.c.completion_tokens, paid).label("completion_tokens"),
-        )
-        .select_from(both)
-        .join(schema.runs, schema.runs.c.id == both.c.run)
-        .outerjoin(replies, replies.c.id == both.c.reply)
-        .group_by(schema.runs.c.name)
+    query = _by_run(
+        both,
+        func.count().label("calls"),
+        func.count().filter(both.c.cached).label("cached"),
+        schema.total(replies.c.prompt_tokens, paid).label("prompt_tokens"),
+        schema.total(replies.c.completion_tokens, paid).label("completion_tokens"),
     )
+    return query.outerjoin(replies, replies.c.id == both.c.reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,10 +291,8 @@ class Runs:
         return started
 
     def hold(self, name: str) -> bool:
-        """Keep others from renaming and deleting a run that is about to be written, until this is closed.
-
-        Returns whether they could until now: then what was known of the run may be wrong.
-        """
+        """Keep others from renaming and deleting a run until this is closed; returns whether they could until now,
+        and so what was known of the run may be wrong."""
         with self._lock:
             if self._locks.lost():
                 self._held.clear()
@@ -413,16 +389,15 @@ def _delete(connection: Connection, key: int) -> None:
     for table in (scores, failures, schema.provenances):
         connection.execute(delete(table).where(table.c.run == key))
     connection.execute(delete(schema.runs).where(schema.runs.c.id == key))
-    resting = [select(table.c.reply).where(table.c.reply.is_not(None)) for table in (scores, failures, calls)]
-    orphans = replies.c.request_key.is_(None), *(~replies.c.id.in_(query) for query in resting)
+    orphans = replies.c.request_key.is_(None), *schema.unused_reply()
     if connection.dialect.name != "sqlite":  # there the indexes are always there
         connection.execute(delete(replies).where(*orphans))
     elif connection.scalar(select(exists().where(*orphans))):
         # Each deleted reply is looked for in these tables: without an index that reads all of them.
-        for table in (scores, failures, calls):
+        for table in schema.RESTING_ON_REPLIES:
             connection.execute(text(f"CREATE INDEX {table.name}_by_reply ON {table.name} (reply)"))
         connection.execute(delete(replies).where(*orphans))
-        for table in (scores, failures, calls):
+        for table in schema.RESTING_ON_REPLIES:
             connection.execute(text(f"DROP INDEX {table.name}_by_reply"))
     renew_edition(connection)
 

@@ -10,9 +10,9 @@ audit_events, erasures
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     JSON,
@@ -139,6 +139,10 @@ replies = Table(
 )
 
 
+def _in_range(name: str) -> CheckConstraint:
+    return CheckConstraint('"T" BETWEEN 0 AND 1 AND "I" BETWEEN 0 AND 1 AND "F" BETWEEN 0 AND 1', name=name)
+
+
 def _what_it_is_about() -> list[Column[object]]:
     return [
         Column("run", ForeignKey("runs.id"), nullable=False),
@@ -164,7 +168,7 @@ evaluations = Table(
     Column("F", Share(), nullable=False),
     Column("reasoning", text_type()),
     UniqueConstraint("run", "sequence", "principle", "turn", "side"),
-    CheckConstraint('"T" BETWEEN 0 AND 1 AND "I" BETWEEN 0 AND 1 AND "F" BETWEEN 0 AND 1', name="in_range"),
+    _in_range("in_range"),
     CheckConstraint("side IN ('prompt', 'response')", name="known_side"),
 )
 
@@ -197,7 +201,7 @@ calls = Table(
     Index("calls_by_evaluation", "evaluation"),
     Index("calls_by_failure", "failure"),
     CheckConstraint("(evaluation IS NULL) <> (failure IS NULL)", name="of_one_outcome"),
-    CheckConstraint('"T" BETWEEN 0 AND 1 AND "I" BETWEEN 0 AND 1 AND "F" BETWEEN 0 AND 1', name="call_in_range"),
+    _in_range("call_in_range"),
 )
 
 audit_events = Table(
@@ -217,32 +221,42 @@ audit_events = Table(
 )
 
 
-for _table in (evaluations, failures, calls):
+RESTING_ON_REPLIES = (evaluations, failures, calls)
+"""Tables whose rows may name a reply."""
+
+for _table in RESTING_ON_REPLIES:
     # Who deletes a reply looks for it here. In SQLite such an index is made for the deletion alone.
     Index(f"{_table.name}_by_reply", "reply", _table=_table, postgresql_where=_table.c.reply.is_not(None)).ddl_if(
         dialect="postgresql"
     )
 
-corrections = Table(
+
+def _said(name: str, *what: Column[Any], checks: Collection[CheckConstraint]) -> Table:
+    """A table of what people say of sequences: each row with its author, note and time."""
+    return Table(
+        name,
+        metadata,
+        Column("id", count_type(), primary_key=True),
+        Column("sequence", ForeignKey("sequences.id"), nullable=False),
+        *what,
+        Column("author", text_type(), nullable=False),
+        Column("note", text_type(), nullable=False),
+        Column("created_at", UtcTime, nullable=False),
+        Index(f"{name}_by_sequence", "sequence"),
+        *checks,
+    )
+
+
+corrections = _said(
     "corrections",
-    metadata,
-    Column("id", count_type(), primary_key=True),
-    Column("sequence", ForeignKey("sequences.id"), nullable=False),
     Column("kind", text_type(8), nullable=False),
     Column("label", Word(Label, 16, optional=True)),
     Column("turn", Whole(0, optional=True)),
-    Column("author", text_type(), nullable=False),
-    Column("note", text_type(), nullable=False),
-    Column("created_at", UtcTime, nullable=False),
-    Index("corrections_by_sequence", "sequence"),
-    CheckConstraint("kind IN ('label', 'turn')", name="known_kind"),
+    checks=[CheckConstraint("kind IN ('label', 'turn')", name="known_kind")],
 )
 
-human_scores = Table(
+human_scores = _said(
     "human_scores",
-    metadata,
-    Column("id", count_type(), primary_key=True),
-    Column("sequence", ForeignKey("sequences.id"), nullable=False),
     Column("turn", Whole(1), nullable=False),
     Column("side", Word(Side, 8), nullable=False),
     Column("principle", text_type(), nullable=False),
@@ -252,27 +266,20 @@ human_scores = Table(
     Column("F", Share(), nullable=False),
     Column("seen", text_type(8), nullable=False),
     Column("digest", text_type(64), nullable=False),
-    Column("author", text_type(), nullable=False),
-    Column("note", text_type(), nullable=False),
-    Column("created_at", UtcTime, nullable=False),
-    Index("human_scores_by_sequence", "sequence"),
-    CheckConstraint('"T" BETWEEN 0 AND 1 AND "I" BETWEEN 0 AND 1 AND "F" BETWEEN 0 AND 1', name="human_in_range"),
-    CheckConstraint("side IN ('prompt', 'response')", name="human_known_side"),
+    checks=[
+        _in_range("human_in_range"),
+        CheckConstraint("side IN ('prompt', 'response')", name="human_known_side"),
+    ],
 )
 
-reviews = Table(
+reviews = _said(
     "reviews",
-    metadata,
-    Column("id", count_type(), primary_key=True),
-    Column("sequence", ForeignKey("sequences.id"), nullable=False),
     # Nothing where it stays what somebody said before.
     Column("status", text_type(16)),
     Column("assignee", text_type()),
-    Column("author", text_type(), nullable=False),
-    Column("note", text_type(), nullable=False),
-    Column("created_at", UtcTime, nullable=False),
-    Index("reviews_by_sequence", "sequence"),
-    CheckConstraint("status IN ('new', 'read', 'confirmed', 'dismissed', 'unsure')", name="known_status"),
+    checks=[
+        CheckConstraint("status IN ('new', 'read', 'confirmed', 'dismissed', 'unsure')", name="known_status"),
+    ],
 )
 
 
@@ -290,6 +297,12 @@ erasures = Table(
 )
 
 
+def unused_reply() -> list[ColumnElement[bool]]:
+    """What holds of a reply on which no score, failure or call rests."""
+    named = (select(table.c.reply).where(table.c.reply.is_not(None)) for table in RESTING_ON_REPLIES)
+    return [~replies.c.id.in_(query) for query in named]
+
+
 def may_be_store(tables: Collection[str]) -> bool:
     """Whether a database with these tables is a store, or is empty and so may become one.
 
@@ -302,12 +315,10 @@ def may_be_store(tables: Collection[str]) -> bool:
 
 
 class Migration(NamedTuple):
-    """One step from an older schema to this one; `version` counts from 1 without gaps.
+    """One step from an older schema to this one; `version` counts from 1 without gaps."""
 
-    A step adds only what is missing: the first makes the tables as this version has them, so in a fresh store the
-    later ones find nothing to do. `apply` runs inside the transaction that also records the step.
-    """
-
+    # A step adds only what is missing: the first makes the tables as this version has them, so in a fresh store
+    # the later ones find nothing to do.
     version: int
     name: str
     apply: Callable[[Connection], None]
@@ -347,11 +358,8 @@ MIGRATIONS: tuple[Migration, ...] = (
 )
 
 
-def versions(connection: Connection, where: str, migrations: Sequence[Migration] = MIGRATIONS) -> set[int]:
-    """The migrations that a store has had, by version; none where the database is empty. Reads only.
-
-    A store of a later turnwise, and a database of something else, are refused.
-    """
+def versions(connection: Connection, where: str) -> set[int]:
+    """The versions that a store has had; refuses one of a later turnwise, and a database of something else."""
     inspector = inspect(connection)
     tables = inspector.get_table_names()
     if not may_be_store(tables) and not may_be_store([*tables, *inspector.get_view_names()]):
@@ -359,7 +367,7 @@ def versions(connection: Connection, where: str, migrations: Sequence[Migration]
     if schema_migrations.name not in tables:
         return set()
     had = set(connection.scalars(select(schema_migrations.c.version)))
-    newest = migrations[-1].version
+    newest = MIGRATIONS[-1].version
     if had and max(had) > newest:
         raise StoreVersionError(
             f"{where} has schema version {max(had)}, this turnwise knows {newest}: "
@@ -368,19 +376,15 @@ def versions(connection: Connection, where: str, migrations: Sequence[Migration]
     return had
 
 
-def migrate(
-    connection: Connection, where: str, clock: Clock, migrations: Sequence[Migration] = MIGRATIONS
-) -> tuple[int, ...]:
-    """Apply the migrations that are missing, in a transaction that writes, and return their versions."""
-    had = versions(connection, where, migrations)
+def migrate(connection: Connection, where: str, clock: Clock) -> None:
+    """Apply the migrations that are missing, in a transaction that writes."""
+    had = versions(connection, where)
     schema_migrations.create(connection, checkfirst=True)
-    missing = [migration for migration in migrations if migration.version not in had]
-    for migration in missing:
-        migration.apply(connection)
-        connection.execute(
-            insert(schema_migrations).values(version=migration.version, name=migration.name, applied_at=clock())
-        )
-    return tuple(migration.version for migration in missing)
+    for migration in MIGRATIONS:
+        if migration.version not in had:
+            migration.apply(connection)
+            values = {"version": migration.version, "name": migration.name, "applied_at": clock()}
+            connection.execute(insert(schema_migrations), values)
 
 
 @cache

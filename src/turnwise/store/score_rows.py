@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from turnwise._support.batches import batched
 from turnwise.conversation import Side
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.scoring import NOT_READ, Call, Evaluation, EvaluationKey, Failure, Provenance, Reply, Score, Unread
+from turnwise.scoring import NOT_READ, Call, Evaluation, EvaluationKey, Failure, Reply, Score, Unread
 from turnwise.store import schema
 from turnwise.store.database import PAGE, Database, inserted
 from turnwise.store.runs import Run, Runs
@@ -36,9 +36,7 @@ def calls_of(table: Table, keys: Collection[int]) -> Iterator[Select[Any]]:
 
 
 def storable(text: str) -> str:
-    """A text with unpaired surrogates, which UTF-8 does not have, spelled out.
-
-    A score is not to be lost because the words beside it are broken.
+    """A text with unpaired surrogates, which UTF-8 does not have, spelled out: no score is lost because of them.
 
     >>> storable("fine"), storable("cut off \\ud83d")
     ('fine', 'cut off \\\\ud83d')
@@ -51,8 +49,8 @@ def reply_row(reply: Reply) -> dict[str, Any]:
     return {name: storable(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
-def reply_of_row(row: RowMapping) -> Reply:
-    return Reply(**{name: row[name] for name in Reply.__slots__})
+def reply_of_row(row: RowMapping, prefix: str = "") -> Reply:
+    return Reply(**{name: row[prefix + name] for name in Reply.__slots__})
 
 
 def call_row(
@@ -76,7 +74,7 @@ def call_row(
 def read_call(row: RowMapping) -> Call:
     return Call(
         repeat=row["repeat"],
-        reply=None if row["reply"] is None else Reply(**{name: row[OF_REPLY + name] for name in Reply.__slots__}),
+        reply=None if row["reply"] is None else reply_of_row(row, OF_REPLY),
         score=None if row["T"] is None else Score(row["T"], row["I"], row["F"]),
         reasoning=row["reasoning"],
         reason=row["reason"],
@@ -122,14 +120,7 @@ def read_unread(row: RowMapping, run: Run, sequence_id: str) -> Unread:
 
 
 def _common(row: RowMapping, run: Run, sequence_id: str, calls: tuple[Call, ...]) -> dict[str, Any]:
-    provenance = Provenance(
-        observer=run.observer,
-        observer_version=run.observer_version,
-        principle_version=row["principle_version"],
-        context=run.context,
-        parameters=run.parameters,
-        code_version=row["code_version"],
-    )
+    provenance = run.provenance(row["principle_version"], row["code_version"])
     kept = {name: row[name] for name in ("created_at", "raw_reply", "latency_s", "cost_usd")}
     key = EvaluationKey(run.name, sequence_id, row["turn"], Side(row["side"]), row["principle"])
     return {"key": key, "provenance": provenance, "calls": calls, **kept}
@@ -143,11 +134,9 @@ _Keys = dict[tuple[object, ...], int]
 
 
 class Appender:
-    """Appends to a record, and remembers keys that committed transactions have seen.
+    """Appends to a record, and remembers keys that committed transactions have seen."""
 
-    Rows of sequences are never deleted; those of runs and provenances only where no store holds a lock on the run
-    (`turnwise.store.backend.RunLocks`).
-    """
+    # Rows of runs and provenances are deleted only where no store holds a lock on the run (`RunLocks`).
 
     def __init__(self, database: Database, runs: Runs) -> None:
         self._db = database
@@ -260,10 +249,7 @@ def _raw_reply_key(connection: Connection, one: Outcome, replies: Mapping[_Ident
 
 
 class _KeyLookup:
-    """Looks up keys inside one transaction, and makes those of provenances that are new.
-
-    `known` is what committed transactions have seen; `learned` takes what this one sees.
-    """
+    """Looks up keys inside one transaction, which `learned` takes; `known` are those of committed ones."""
 
     def __init__(self, connection: Connection, known: _Keys, learned: _Keys) -> None:
         self._connection = connection
@@ -285,9 +271,7 @@ class _KeyLookup:
     def of_provenance(self, run: int, principle: str, version: str, code_version: str) -> int:
         """The key of a provenance, made now where there is none; UsageError where the run has another version."""
         origin = run, principle, version, code_version
-        key = self._known.get(origin)
-        if key is None:
-            key = self._learned.get(origin)
+        key = self._known.get(origin) or self._learned.get(origin)
         if key is None:
             key = self._learned[origin] = self._stored_provenance(*origin)
         return key

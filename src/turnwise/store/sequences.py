@@ -94,12 +94,9 @@ def _meet(where: str, connection: Connection, given: Sequence, relabel: bool) ->
     said = {UNKNOWN_LABEL: given.metadata[UNKNOWN_LABEL]} if UNKNOWN_LABEL in given.metadata else {}
     others = {name: value for name, value in metadata.items() if name != UNKNOWN_LABEL}
     changed = replace(stored, label=given.label, metadata={**others, **said})
-    values = {
-        "label": str(changed.label),
-        "metadata": dict(changed.metadata),
-        "content_sha256": changed.content_hash(),
-    }
-    if values["content_sha256"] != row["content_sha256"]:
+    digest = changed.content_hash()
+    if digest != row["content_sha256"]:
+        values = {"label": str(changed.label), "metadata": dict(changed.metadata), "content_sha256": digest}
         connection.execute(update(schema.sequences).where(table.id == row["id"]).values(values))
     return Added(new=False, label_before=None if label is given.label else label)
 
@@ -251,10 +248,8 @@ class _Done:
 def _add_some(
     store: Store, sequences: list[Sequence], done: _Done, before: int, strict: bool, relabel: bool
 ) -> list[BadRecord]:
-    """Store sequences together or, where that fails, one by one; return those that can't be stored.
-
-    `before` is how many records came before them: it stands in for the line of a sequence that has none.
-    """
+    """Store sequences together or, where that fails, one by one; return those that can't be stored."""
+    # `before` is how many records came before them: it stands in for the line of a sequence that has none.
     if not sequences:
         return []
     try:

@@ -65,27 +65,21 @@ Lengths = Mapping[int, Mapping[int, tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """How far a store has come: the number of the last row of each table, and when the last score was made.
-
-    `edition` changes whenever a sequence gets another label, or a run is renamed or deleted.
-    """
+    """How far a store has come: the number of the last row of each table, and when the last score was made."""
 
     evaluations: int
     failures: int
     sequences: int
     last: datetime | None
-    edition: int = 0
+    edition: int = 0  # changes whenever a sequence gets another label, or a run is renamed or deleted
 
 
 class NumberedTexts(NamedTuple):
-    """The texts of a sequence, by its row number, above 0: prompts and responses, joined by line ends.
-
-    `digest` tells it from another sequence of that number.
-    """
+    """The texts of a sequence, by its row number, above 0: prompts and responses, joined by line ends."""
 
     number: int
     texts: str
-    digest: str
+    digest: str  # tells it from another sequence of that number
 
 
 class StoredScore(NamedTuple):
@@ -156,11 +150,7 @@ class Mirror(Protocol):
     def trajectories(
         self, run: str, others: Collection[str] = ()
     ) -> AbstractContextManager[tuple[DuckDBPyConnection, str, Columns]]:
-        """Give a connection, the table of the trajectories of a run, up to date, and what it holds.
-
-        The table has a row for each sequence with an evaluation; see `turnwise.patterns.sql.Columns`. Beside the
-        columns of the run it has those of the `others`. Nothing is changed while the block runs.
-        """
+        """Give a connection, the table of the trajectories of a run beside those of others, and its columns."""
 
     def tables(self) -> AbstractContextManager[DuckDBPyConnection]:
         """Give a connection to the tables of docs/sql.md, with every run in them."""
@@ -170,11 +160,9 @@ class Mirror(Protocol):
 
 
 class Source(Protocol):
-    """All that can be read of a store; StoreCorruptError where it is damaged, UnknownNameError for unknown ids.
+    """All that can be read of a store; StoreCorruptError where it is damaged, UnknownNameError for unknown ids."""
 
-    `ids` and `label` choose sequences, None for all; `turns` chooses turns of each by number, None for all.
-    What the last methods return is the same for every source; the others are a source's own.
-    """
+    # `ids` and `label` choose sequences, None for all; `turns` chooses turns of each by number, None for all.
 
     where: str
     """Its location, for messages."""
@@ -223,10 +211,7 @@ class Source(Protocol):
         """Every run with what it has come to, oldest first."""
 
     def tries(self, paid: Items[str]) -> dict[str, tuple[int, int, float | None]]:
-        """Failed tries, unread texts and cost in US dollars, if known, by name of the run.
-
-        Only the runs in `paid` may have scores that cost something: the scores of others are not read.
-        """
+        """Failed tries, unread texts and cost in US $, if known, by run; only scores of `paid` ones may cost."""
 
     # Verdicts
 
@@ -234,11 +219,8 @@ class Source(Protocol):
         """Changes whenever what was scored in a run is other than it was, rather than more."""
 
     def scored_after(self, run: Run, after: int, most: int, *, flagged: bool = False) -> tuple[Page, int]:
-        """Sequences with scores in a run that lie above a place in it, and the place up to which they are all.
-
-        The place is 0 before the first, and the same again where there are no more. With `flagged`, only those at
-        which the scan's own detector fired.
-        """
+        """Sequences with scores in a run above a place in it (0 before the first), and the place up to which they
+        are all; with `flagged`, only those at which the scan's own detector fired."""
 
     def count_after(self, run: Run, after: int) -> int:
         """How many sequences have scores above a place in a run."""
@@ -290,10 +272,7 @@ class Source(Protocol):
         """Yield row number, turn, side, principle, T, I and F of the scores of a page, in that order."""
 
     def peaks(self, run: Run) -> NDArray[np.float64]:
-        """Row number of the sequence, turn, and highest F over principles of the prompts of a run, a row each.
-
-        In any order; a turn may have several rows.
-        """
+        """Rows of a sequence's number, a turn, and the highest F of its prompt; a turn may have several rows."""
 
     def score_count(self, run: Run, page: Page | None = None) -> int:
         """How many scores a run has, of all sequences or those of a page."""

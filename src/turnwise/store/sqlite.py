@@ -18,7 +18,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from turnwise._support.sqlite_files import harden, refuse_foreign_objects
 from turnwise.errors import StoreCorruptError, StoreError, StoreLockedError, UsageError
 from turnwise.store import schema
-from turnwise.store.backend import Backend, RunLocks
+from turnwise.store.backend import Backend, RunLocks, written_elsewhere
 from turnwise.store.column_types import UnreadableValueError, read_stored_json
 from turnwise.store.damaged_rows import MEND, NO_UTF8, first_line, no_unicode
 
@@ -44,13 +44,9 @@ def path_of_url(url: URL) -> Path | None:
 
 
 def connect(path: Path, busy_seconds: float) -> Engine:
-    """An engine on a SQLite file: write-ahead log, full durability, foreign keys on.
-
-    Transactions begin as ``BEGIN IMMEDIATE`` where the execution option ``writes`` is set, so that two writers
-    queue instead of failing half-way; all others are read transactions. With the option ``single`` there is none:
-    every statement stands alone. In a folder that may not be written there can be no log beside the file, so it is
-    read as one that nobody changes; each write is refused.
-    """
+    """An engine on a SQLite file: write-ahead log, full durability, foreign keys on."""
+    # In a folder that may not be written there can be no log beside the file, so it is read as one that nobody
+    # changes; each write is refused.
     sealed = path.is_file() and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
     url = (  # never as text: a file name may hold a question mark
         URL.create("sqlite", database=path.absolute().as_uri(), query={"immutable": "1", "uri": "true"})
@@ -65,9 +61,8 @@ def connect(path: Path, busy_seconds: float) -> Engine:
         try:
             harden(connection)
             rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            if not sealed and schema.may_be_store(
-                {name for (name,) in rows}
-            ):  # the journal mode stays in somebody else's file
+            # The journal mode would stay in somebody else's file.
+            if not sealed and schema.may_be_store({name for (name,) in rows}):
                 _write_ahead(connection, busy_seconds)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -78,7 +73,7 @@ def connect(path: Path, busy_seconds: float) -> Engine:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         options = connection.get_execution_options()
-        if not options.get("single"):
+        if not options.get("single"):  # two writers queue instead of failing half-way
             connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("writes") else "BEGIN")
 
     return engine
@@ -163,29 +158,35 @@ class SqliteFile(Backend):
                 self.path.unlink(missing_ok=True)
 
 
+_MEANINGS: tuple[tuple[tuple[str, ...], type[StoreError], str], ...] = (
+    (
+        ("locked", "busy"),
+        StoreLockedError,
+        "{path} is locked by another process; wait for it to finish, or use another store",
+    ),
+    (("readonly",), StoreError, "{path} can't be written: the file or its folder is read-only"),
+    (("not a database",), StoreCorruptError, "{path} is not a turnwise store; name another file with --store"),
+    (("malformed", "disk image", NO_UTF8), StoreCorruptError, "{path} is damaged ({line}); " + MEND),
+    (
+        ("disk",),
+        StoreError,
+        "{path}: {text}: see whether the disk is full or failing; what was committed is kept, and the same "
+        "command goes on",
+    ),
+)
+"""What texts of SQLite mean here; the first that fits counts."""
+
+
 @contextmanager
 def translated(path: str) -> Iterator[None]:
     """Turn what SQLite raises inside the block into an error that says what to do."""
     try:
         yield
     except (DatabaseError, sqlite3.DatabaseError) as error:
-        cause = getattr(error, "orig", None) or error
-        text = str(cause)
-        if "locked" in text or "busy" in text:
-            raise StoreLockedError(
-                f"{path} is locked by another process; wait for it to finish, or use another store"
-            ) from error
-        if "readonly" in text:
-            raise StoreError(f"{path} can't be written: the file or its folder is read-only") from error
-        if "not a database" in text:
-            raise StoreCorruptError(f"{path} is not a turnwise store; name another file with --store") from error
-        if "malformed" in text or "disk image" in text or NO_UTF8 in text:
-            raise StoreCorruptError(f"{path} is damaged ({first_line(text)}); {MEND}") from error
-        if "disk" in text:
-            raise StoreError(
-                f"{path}: {text}: see whether the disk is full or failing; what was committed is kept, and the "
-                "same command goes on"
-            ) from error
+        text = str(getattr(error, "orig", None) or error)
+        for words, kind, meaning in _MEANINGS:
+            if any(word in text for word in words):
+                raise kind(meaning.format(path=path, text=text, line=first_line(text))) from error
         if isinstance(error, OperationalError | sqlite3.OperationalError):
             raise StoreError(f"{path}: {text}") from error
         raise
@@ -205,25 +206,24 @@ _LAST_MS = 50
 
 
 class SqliteRunLocks(RunLocks):
-    """The locks that one store has on its runs.
-
-    A lock is SQLite's own, on an empty file beside the store that is there as long as it is needed. The operating
-    system lets go of it when its process ends, however that happens.
-    """
+    """The locks that one store has on its runs: SQLite's own, each on an empty file beside the store that is there
+    as long as it is needed. The operating system lets go of it when its process ends, however that happens."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._shared: dict[int, sqlite3.Connection] = {}
 
-    def share(self, run: int) -> None:
+    def _take(self, run: int, begin: str, patience_s: float, refused: StoreLockedError) -> None:
         # Where no file can be made beside the store, nothing can be written to it either, and nothing is locked.
         try:
-            self._shared[run] = _locked(self._file(run), "BEGIN", _PATIENCE_S)
-        except sqlite3.OperationalError as error:
+            self._shared[run] = _locked(self._file(run), begin, patience_s)
+        except (sqlite3.OperationalError, OSError) as error:
             if "locked" in str(error):
-                raise StoreLockedError(f"{self._path}: another process changes the run; wait for it") from error
-        except OSError:
-            pass
+                raise refused from error
+
+    def share(self, run: int) -> None:
+        refused = StoreLockedError(f"{self._path}: another process changes the run; wait for it")
+        self._take(run, "BEGIN", _PATIENCE_S, refused)
 
     def release(self, run: int) -> None:
         connection = self._shared.pop(run, None)
@@ -238,16 +238,7 @@ class SqliteRunLocks(RunLocks):
     @contextmanager
     def alone(self, run: int, name: str) -> Iterator[None]:
         self.release(run)
-        try:
-            self._shared[run] = _locked(self._file(run), "BEGIN EXCLUSIVE", 0.0)
-        except sqlite3.OperationalError as error:
-            if "locked" in str(error):
-                raise StoreLockedError(
-                    f"run {name!r} is being written by another process: wait for it to finish, "
-                    "or close the store there"
-                ) from error
-        except OSError:
-            pass
+        self._take(run, "BEGIN EXCLUSIVE", 0.0, written_elsewhere(name))
         try:
             yield
         finally:

@@ -90,13 +90,9 @@ class Where:
     def chosen(
         self, rows: Iterable[tuple[list[int], Row]], labels: Labels, reviews: Iterable[Review] = ()
     ) -> list[int]:
-        """The row numbers of the sequences for which it holds, of rows with the numbers that each is about.
-
-        Where people gave a sequence a label, that takes the place of the imported one. Of several `reviews` of
-        a sequence the last counts.
-        """
+        """The row numbers of the sequences for which it holds, of rows with the numbers that each is about."""
         found: list[int] = []
-        said = {one.sequence_id: _standing(one) for one in reviews}
+        said = {one.sequence_id: _standing(one) for one in reviews}  # the last counts
         for numbers, row in rows:
             given = {**row, "label": labels[row["id"]]} if labels and row["id"] in labels else row
             if self.by_id:

@@ -52,11 +52,7 @@ FILE: Final = "people.db"
 
 
 class FoundPeople(People):
-    """What people said of findings. Nothing that a scan does to its folder touches it.
-
-    It is a store like any other, ``people.db`` beside the findings, or in the user's folder of data where nothing
-    can be written there; it is made when somebody says something for the first time.
-    """
+    """What people said of findings: a store of its own, made when somebody says something for the first time."""
 
     def __init__(self, folder: Location, found: Source, clock: Clock) -> None:
         self._folder = folder
@@ -78,7 +74,6 @@ class FoundPeople(People):
 
     def close(self) -> None:
         if self._opened:
-            self._db.finish()
             self._db.close()
             self._opened = False
 
@@ -163,20 +158,17 @@ def erase_from_findings(findings: Findings, ids: Collection[str]) -> Counter[str
     return counts
 
 
-def finish_erasing(location: Location) -> bool:
-    """End an erasure that was killed after its plan was written; return whether there was one.
-
-    What one left behind that was killed before is removed.
-    """
+def finish_erasing(location: Location) -> None:
+    """End an erasure that was killed after its plan was written, and clear up after one that was killed before."""
     if location.is_url:
-        return False
+        return
     folder = location.path
     plan = folder / PLAN
     if not plan.exists():
         for table in ("", SEQUENCES, TURNS, FAILURES):
             for left in (folder / table).glob(f"*{_NEW}"):
                 left.unlink()
-        return False
+        return
     try:
         told = read_json(plan.read_bytes())
         manifest = Manifest.from_json(str(told["manifest"]).encode(), str(plan))
@@ -190,7 +182,6 @@ def finish_erasing(location: Location) -> bool:
             new.replace(folder / name)
     (location / MANIFEST).write(manifest.to_json())
     plan.unlink()
-    return True
 
 
 class _Eraser:

@@ -101,10 +101,7 @@ def _read(location: str) -> Findings:
 
 
 def beside(findings: Location, name: str) -> Path | None:
-    """The path of a file beside findings; None where none can be written there.
-
-    A file that is there already counts, even where it can only be read.
-    """
+    """The path of a file beside findings; None where there is none, and none can be written."""
     if findings.is_url:
         return None
     path = findings.path / name
@@ -112,10 +109,7 @@ def beside(findings: Location, name: str) -> Path | None:
 
 
 def for_the_user(findings: Location, kind: str, name: str) -> Path:
-    """The path of the user's own file that belongs to findings; its folder is made, or OSError raised.
-
-    `kind` is ``"cache"`` for what can be made anew, ``"data"`` for what can't.
-    """
+    """The path of the user's own file that belongs to findings; its folder is made, or OSError raised."""
     variable, usual = {"cache": ("XDG_CACHE_HOME", ".cache"), "data": ("XDG_DATA_HOME", ".local/share")}[kind]
     home = Path(os.environ.get(variable) or Path.home() / usual)
     whole = findings.name if findings.is_url else str(findings.path.absolute())
@@ -128,10 +122,7 @@ _NO_TEXTS: Final = "the scan kept no texts (--no-texts): scan again without it, 
 
 
 class FoundFiles:
-    """Findings as they were when opened: the parts done by then, whose files never change. Safe for threads.
-
-    Opening them checks that no file is missing or cut off. `where` is the folder for messages.
-    """
+    """Findings as they were when opened: the parts done by then, none of whose files is missing or cut off."""
 
     def __init__(self, location: str) -> None:
         self.findings: Findings = opened(location)
@@ -217,7 +208,10 @@ class FoundFiles:
                         )
         if missing:
             more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
-            raise StoreCorruptError(f"{self.where} is damaged: {missing[0]} is missing{more}; {MEND}")
+            raise self.damaged(f"{missing[0]} is missing{more}")
+
+    def damaged(self, what: str) -> StoreCorruptError:
+        return StoreCorruptError(f"{self.where} is damaged: {what}; {MEND}")
 
     def table(self, name: str, parts: Collection[int] | None = None) -> str:
         """SQL for a table over the files of parts, by default all, in their order; an empty one without any."""
@@ -231,10 +225,8 @@ class FoundFiles:
             if path in self._parts[number].files
         ]
         if not files:
-            columns = ", ".join(
-                f'NULL::{kind} AS "{column}"' for column, kind in self.manifest.columns(name).items()
-            )
-            return f"(SELECT {columns} WHERE FALSE)"
+            columns = (f'NULL::{kind} AS "{column}"' for column, kind in self.manifest.columns(name).items())
+            return f"(SELECT {', '.join(columns)} WHERE FALSE)"
         return f"read_parquet([{', '.join(files)}])"
 
     def prepared(self, connection: DuckDBPyConnection) -> DuckDBPyConnection:

@@ -50,10 +50,7 @@ _BY_SCORE: Final = "ORDER BY key, turn, side, principle"
 
 
 class FindingsSource(Source):
-    """Reads findings as they were when opened; they have one run.
-
-    A row number is the key in the files plus 1. Heads come from the index, the rest from the files of their part.
-    """
+    """Reads findings as they were when opened; they have one run. A row number is the key in the files plus 1."""
 
     def __init__(self, location: str, clock: Clock) -> None:
         self._files = FoundFiles(location)

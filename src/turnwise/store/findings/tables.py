@@ -53,10 +53,7 @@ Triples = tuple[tuple[str, Side], ...]
 
 
 class Index:
-    """The index of findings, made where there is none that fits.
-
-    Once it is there, `path` is its file, and `scored` says what its columns of scores are of.
-    """
+    """The index of findings; once it is there, `scored` says what its columns of scores are of."""
 
     def __init__(self, files: FoundFiles) -> None:
         self._files = files
@@ -155,10 +152,8 @@ class Index:
         pairs = connection.execute(f"SELECT DISTINCT principle, side FROM {files.table(SCORES)}").fetchall()
         known = {*files.principles, *Side}
         if strange := {value for pair in pairs for value in pair} - known:
-            raise StoreCorruptError(
-                f"{files.where} is damaged: a file has scores of {', '.join(sorted(map(shown, strange)))}, which "
-                f"its manifest does not name; {MEND}"
-            )
+            told = ", ".join(sorted(map(shown, strange)))
+            raise files.damaged(f"a file has scores of {told}, which its manifest does not name")
         scored: Triples = tuple(sorted((name, Side(side)) for name, side in pairs))
         columns = ["turn", "prompt_chars", "response_chars"]
         columns += [f"{component}{place}" for place in range(len(scored)) for component in "TIF"]
@@ -200,9 +195,7 @@ class Index:
             f"FROM {NAME}.sequences"
         ).fetchall()
         if rows != keys or (rows and least < 1):
-            raise StoreCorruptError(
-                f"{files.where} is damaged: two conversations have one key, or one has no turn; {MEND}"
-            )
+            raise files.damaged("two conversations have one key, or one has no turn")
         if rows != ids:  # a name is a conversation's alone: later ones of it get their number
             connection.execute(
                 f"UPDATE {NAME}.sequences SET sequence_id = sequence_id || '#' || sequence WHERE sequence NOT IN "
@@ -211,7 +204,7 @@ class Index:
         labels = connection.execute(f"SELECT DISTINCT label FROM {NAME}.sequences").fetchall()
         for (label,) in labels:
             if label not in tuple(Label):
-                raise StoreCorruptError(f"{files.where} is damaged: {label!r} is no label; {MEND}")
+                raise files.damaged(f"{label!r} is no label")
         if files.remote:
             connection.execute(f"CREATE TABLE {NAME}.found AS FROM {files.table(SEQUENCES)}")
 
@@ -225,18 +218,16 @@ class Index:
             f"WHERE NOT coalesce({' AND '.join(fits)}, FALSE) ORDER BY sequence LIMIT 1"
         )
         for (name,) in connection.execute(query).fetchall():
-            raise StoreCorruptError(
-                f"{self._files.where} is damaged: a score of sequence {shown(name)} is no number in [0, 1], or of "
-                f"a turn that is not there; {MEND}"
+            raise self._files.damaged(
+                f"a score of sequence {shown(name)} is no number in [0, 1], or of a turn that is not there"
             )
         # Of two scores of one place, a list holds one.
         kept = " + ".join(f"coalesce(sum(list_count({one})), 0)" for one in lists) or "count(*)"
         query = f"SELECT (SELECT {kept} FROM {NAME}.trajectories), count(*) FROM {self._files.table(SCORES)}"
         [[values, rows]] = connection.execute(query).fetchall()
         if values != 3 * rows:
-            raise StoreCorruptError(
-                f"{self._files.where} is damaged: it has two scores of one turn, side and principle, or one "
-                f"without T, I or F; {MEND}"
+            raise self._files.damaged(
+                "it has two scores of one turn, side and principle, or one without T, I or F"
             )
 
     def _chunks(self) -> Iterator[list[PartEntry]]:

@@ -118,6 +118,10 @@ def _write_runs(record: Snapshot, put: Write) -> None:
         put("runs", {"_key": key(row["name"]), **_fields(schema.runs, row), "principle_versions": principles})
 
 
+def _reply(row: Row) -> Document:
+    return {"reply": None if row["reply"] is None else f"replies/{key(row['reply'])}"}
+
+
 def _outcome_key(table: Table, row: Row) -> str:
     about = key(row["run_name"], row["sequence_id"], row["turn"], row["side"], row["principle"])
     return about if table is schema.evaluations else key("failure", row["id"])
@@ -126,16 +130,8 @@ def _outcome_key(table: Table, row: Row) -> str:
 def _write_outcomes(record: Snapshot, table: Table, put: Write) -> None:
     for row in _rows(record, table):
         name, run, sequence = _outcome_key(table, row), key(row["run_name"]), key(row["sequence_id"])
-        about = {
-            "run": row["run_name"],
-            "sequence_id": row["sequence_id"],
-            "label": row["label"],
-            "source": row["source"],
-            "principle_version": row["principle_version"],
-            "code_version": row["code_version"],
-            "row": row["id"],
-            "reply": None if row["reply"] is None else f"replies/{key(row['reply'])}",
-        }
+        names = ("sequence_id", "label", "source", "principle_version", "code_version")
+        about = {"run": row["run_name"], **{name: row[name] for name in names}, "row": row["id"], **_reply(row)}
         put(table.name, {"_key": name, **about, **_fields(table, row)})
         edge_key, start = key(table.name, row["id"]), f"{table.name}/{name}"
         put("of_sequence", {"_key": edge_key, "_from": start, "_to": f"sequences/{sequence}"})
@@ -153,11 +149,6 @@ def _write_people(record: Snapshot, table: Table, put: Write) -> None:
 def _write_calls(record: Snapshot, put: Write) -> None:
     for row in record.calls_with_outcomes():
         table = schema.failures if row["evaluation"] is None else schema.evaluations
-        reply = None if row["reply"] is None else f"replies/{key(row['reply'])}"
-        name = key(row["id"])
-        put("calls", {"_key": name, "reply": reply, **_fields(schema.calls, row)})
-        about = {**row, "id": row["failure"]}
-        put(
-            "of_outcome",
-            {"_key": name, "_from": f"calls/{name}", "_to": f"{table.name}/{_outcome_key(table, about)}"},
-        )
+        name, outcome = key(row["id"]), _outcome_key(table, {**row, "id": row["failure"]})
+        put("calls", {"_key": name, **_reply(row), **_fields(schema.calls, row)})
+        put("of_outcome", {"_key": name, "_from": f"calls/{name}", "_to": f"{table.name}/{outcome}"})

@@ -43,25 +43,18 @@ class FileEntry(BaseModel):
 
 
 class ExportManifest(BaseModel):
-    """What an export holds.
-
-    `runs` are those that were wanted, None for all; `where` is the condition on sequences, None for none;
-    `not_carried` has a sentence for each thing of a store that such an export leaves out. `created_at` is in UTC.
-    """
+    """What an export holds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     turnwise: str
     schema_version: int
     format: str
-    created_at: datetime
-    runs: list[str] | None = None
-    where: str | None = None
+    created_at: datetime  # in UTC
+    runs: list[str] | None = None  # those that were wanted
+    where: str | None = None  # the condition on sequences
     files: dict[str, FileEntry]
-    not_carried: list[str] = []
-
-    def write(self, folder: Path) -> None:
-        (folder / MANIFEST).write_text(f"{self.model_dump_json(indent=2)}\n", encoding="utf-8", newline="\n")
+    not_carried: list[str] = []  # a sentence for each thing of a store that is left out
 
 
 def read_manifest(folder: str | Path) -> ExportManifest:
@@ -158,7 +151,8 @@ def export(
             files={name: FileEntry(rows=count, sha256=_digest(part / name)) for name, count in rows.items()},
             not_carried=list(not_carried),
         )
-        manifest.write(part)
+        text = f"{manifest.model_dump_json(indent=2)}\n"
+        (part / MANIFEST).write_text(text, encoding="utf-8", newline="\n")
         part.chmod(0o755)
         if target.exists():
             target.rmdir()

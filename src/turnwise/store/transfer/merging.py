@@ -21,7 +21,7 @@ from turnwise._support.locations import to_path
 from turnwise._support.notebook import Shown
 from turnwise.errors import StoreCorruptError, StoreError, UsageError
 from turnwise.store import schema
-from turnwise.store.damaged_rows import check_content, check_places
+from turnwise.store.damaged_rows import UNFIT, check_content, check_places
 from turnwise.store.database import BUSY_SECONDS, PAGE, Database
 from turnwise.store.runs import Runs
 from turnwise.store.transfer.folder import ExportFolder
@@ -60,10 +60,8 @@ class KeyMap:
 
 
 class Twins:
-    """The rows of a table that were there before an import, which are those up to the key `last`.
-
-    Rows are looked for by the column `by`, and are equal if they differ in `ignored` columns only.
-    """
+    """The rows of a table up to the key `last`, which were there before an import; looked for by the column `by`,
+    and equal if they differ in `ignored` columns only."""
 
     def __init__(
         self, connection: Connection, table: Table, last: int, by: str, ignored: Collection[str] = ("id",)
@@ -76,10 +74,7 @@ class Twins:
         self._taken: set[int] = set()
 
     def of(self, rows: Iterable[Row], *conditions: ColumnElement[bool]) -> list[int | None]:
-        """The key of the row that is equal to each of some rows, None where there is none left.
-
-        The rows must name others by their keys in the store; `conditions` must hold for a row of the store.
-        """
+        """The key of the row of the store that is equal to each of some rows, None where there is none left."""
         given, table = list(rows), self._table
         if not self._last:
             return [None] * len(given)
@@ -174,28 +169,22 @@ class Merge:
         for page in self.pages(table):
             rows = self._connection.execute(select(table).where(table.c.name.in_([row["name"] for row in page])))
             there = {row["name"]: row for row in rows.mappings()}
-            fresh = []
             for row in page:
-                stored = there.get(row["name"])
-                if stored is None:
-                    fresh.append(self._new(table, row))
-                    continue
-                self._keep(table, row, stored["id"])
+                stored = there.get(row["name"], row)
                 differing = [name.replace("_", " ") for name in _CONFIGURATION if stored[name] != row[name]]
                 if differing:
                     self._clashes.append(f"run {row['name']!r} has other {' and '.join(differing)}")
-            self._insert(table, fresh)
+            keys = {name: row["id"] for name, row in there.items()}
+            self._merge_found(table, page, [keys.get(row["name"]) for row in page])
 
     def _merge_sequences(self) -> None:
         table = schema.sequences
         for page in conversations(self):
-            wanted = [row["sequence_id"] for row, _ in page]
+            query = select(table.c.sequence_id, table.c.id, table.c.content_sha256)
             rows = self._connection.execute(
-                select(table.c.sequence_id, table.c.id, table.c.content_sha256).where(
-                    table.c.sequence_id.in_(wanted)
-                )
+                query.where(table.c.sequence_id.in_([row["sequence_id"] for row, _ in page]))
             )
-            there = {row[0]: (row[1], row[2]) for row in rows}
+            there = {name: found for name, *found in rows}
             fresh: list[dict[str, Any]] = []
             fresh_turns: list[dict[str, Any]] = []
             for row, mine in page:
@@ -217,7 +206,7 @@ class Merge:
     def _merge_provenances(self) -> None:
         table = schema.provenances
         for page in self.pages(table):
-            fresh = []
+            named_rows, keys = [], []
             for row in page:
                 named = self._named(table, row)
                 query = select(table).where(table.c.run == named["run"], table.c.principle == row["principle"])
@@ -225,17 +214,13 @@ class Merge:
                 stored = self._connection.execute(query).mappings().all()
                 for one in stored:
                     if one["principle_version"] != row["principle_version"]:
+                        run = self._name(schema.runs.c.name, named["run"])
                         versions = f"version {row['principle_version']}, not {one['principle_version']}"
-                        about = (
-                            f"run {self._name(schema.runs.c.name, named['run'])!r}, principle {row['principle']!r}"
-                        )
-                        self._clashes.append(f"{about}: {versions}")
-                equal = [one["id"] for one in stored if one["code_version"] == row["code_version"]]
-                if equal:
-                    self._keep(table, row, equal[0])
-                else:
-                    fresh.append(self._new(table, named))
-            self._insert(table, fresh)
+                        self._clashes.append(f"run {run!r}, principle {row['principle']!r}: {versions}")
+                named_rows.append(named)
+                equal = (one["id"] for one in stored if one["code_version"] == row["code_version"])
+                keys.append(next(equal, None))
+            self._merge_found(table, named_rows, keys)
 
     def _merge_replies(self) -> None:
         table, last = schema.replies, self._last["replies"]
@@ -260,16 +245,11 @@ class Merge:
         for page in self.pages(table):
             rows = [self._named(table, row) for row in page]
             there = {tuple(row[name] for name in about): row for row in self._of_old_runs(table, rows)}
-            fresh = []
-            for row in rows:
-                stored = there.get(tuple(row[name] for name in about))
-                if stored is None:
-                    fresh.append(self._new(table, row))
-                    continue
-                self._keep(table, row, stored["id"])
-                if any(stored[name] != row[name] for name in said):
-                    self._clashes.append(self._differing_score(stored, row))
-            self._insert(table, fresh)
+            stored = [there.get(tuple(row[name] for name in about)) for row in rows]
+            for row, other in zip(rows, stored, strict=True):
+                if other is not None and any(other[name] != row[name] for name in said):
+                    self._clashes.append(self._differing_score(other, row))
+            self._merge_found(table, rows, [None if other is None else other["id"] for other in stored])
 
     def _merge_failures(self) -> None:
         table = schema.failures
@@ -381,7 +361,7 @@ class Merge:
     def _fitting(self, what: str) -> Iterator[None]:
         try:
             yield
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
+        except UNFIT as error:
             reason = str(error).split("\n", 1)[0]
             raise StoreCorruptError(
                 f"{self.name} is damaged: {what} can't be read ({reason}); nothing was imported; export it again"
@@ -399,19 +379,14 @@ class Merge:
     def _refuse_clashes(self) -> None:
         if not self._clashes:
             return
-        count, shown = len(self._clashes), self._clashes[:_SHOWN]
+        count = len(self._clashes)
         more = [f"and {count - _SHOWN} more"] if count > _SHOWN else []
         things = "1 thing clashes" if count == 1 else f"{count} things clash"
-        raise UsageError(
-            "\n  ".join(
-                [
-                    f"{self.name} can't be imported: {things} with what {self._target} holds. Nothing was "
-                    "imported; give the run another name with turnwise runs rename, or import into another store",
-                    *shown,
-                    *more,
-                ]
-            )
+        first = (
+            f"{self.name} can't be imported: {things} with what {self._target} holds. Nothing was "
+            "imported; give the run another name with turnwise runs rename, or import into another store"
         )
+        raise UsageError("\n  ".join([first, *self._clashes[:_SHOWN], *more]))
 
 
 @cache
@@ -428,7 +403,6 @@ def import_record(database: Database, runs: Runs, location: str | Path) -> Merge
     try:
         return read_snapshot(other, lambda record: _merged(database, runs, record))
     finally:
-        other.finish()
         other.close()
 
 

@@ -33,7 +33,7 @@ from turnwise._support.visible import shown
 from turnwise.errors import StoreCorruptError, UnknownNameError, UsageError
 from turnwise.store import schema
 from turnwise.store.column_types import Checked, Share, UtcTime, Whole
-from turnwise.store.damaged_rows import check_content, check_places, read_all
+from turnwise.store.damaged_rows import UNFIT, check_content, check_places, read_all
 from turnwise.store.database import PAGE, Database
 from turnwise.store.where import known_names, parse_where
 
@@ -139,16 +139,13 @@ def json_values(table: Table, row: Row) -> dict[str, Any]:
 
 
 def value_reader(column: Column[Any]) -> Callable[[Any], Any]:
-    """A function that turns a value in a file into the one that the store takes, or raises ValueError.
-
-    A time may be a text; JSON is read already.
-    """
+    """A function that turns a value in a file, JSON being read already, into the store's, or raises ValueError."""
     kind, name, nullable = kind_of(column), column.name, column.nullable
     if kind is Kind.JSON:
         return lambda value: value
     make, fits, what = _READ[kind], None, kind.value
     if isinstance(column.type, Checked):
-        fits, what = column.type.fits(), column.type.what
+        fits, what = column.type.fits, column.type.what
 
     def read(value: Any) -> Any:
         if value is None:
@@ -218,11 +215,7 @@ class Snapshot:
         self.choice = choice
 
     def pages(self, table: Table, *, named: bool = False) -> Iterator[list[Row]]:
-        """Yield the rows of a table in the order of their keys, some hundreds at a time.
-
-        With `named`, rows also say in words what their keys stand for, as columns ``sequence_id``, ``label``,
-        ``source``, ``run_name``, ``principle_version`` and ``code_version``.
-        """
+        """Yield the rows of a table by key, some hundreds at a time; `named` ones also say what keys stand for."""
         pages = self._pages(table, _named(table) if named else select(table))
         if not named:
             yield from pages
@@ -257,7 +250,7 @@ class Snapshot:
         for row, turns in chain.from_iterable(conversations(self)):
             try:
                 check_content(row, turns)
-            except (ValueError, TypeError, LookupError, AttributeError) as error:
+            except UNFIT as error:
                 raise self._damaged(f"sequence {row['sequence_id']!r} can't be read ({error})") from error
         for table in TABLES if self.choice is None else ():
             for column in table.columns:
@@ -321,11 +314,7 @@ def read_snapshot(
     runs: Collection[str] | None = None,
     where: str | None = None,
 ) -> Result:
-    """What a job makes of one state of a store, without what others write meanwhile.
-
-    `runs` and `where` choose what is in it; without them it is everything. Where a server was lost, the job runs
-    again.
-    """
+    """What a job makes of one state of a store, or of what `runs` and `where` choose; it may run several times."""
 
     def read(connection: Connection) -> Result:
         choice = None if runs is None and where is None else _choose(connection, runs, where)
