@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     )
     from turnwise.observers.local import LocalObserver, LocalSmallObserver
     from turnwise.observers.replay import ReplayObserver
+    from turnwise.observers.second_look import SecondLookObserver
 
 __all__ = [
     "DEFAULT_OBSERVER",
@@ -110,6 +111,7 @@ __all__ = [
     "Script",
     "ScriptedClient",
     "ScriptedObserver",
+    "SecondLookObserver",
     "Setting",
     "SharesAllowance",
     "Stage",
@@ -152,6 +154,7 @@ _LAZY = {
         "LocalSmallObserver",
     ),
     "turnwise.observers.replay": ("ReplayObserver",),
+    "turnwise.observers.second_look": ("SecondLookObserver",),
     "turnwise.observers.ablation": (
         "LeftOut",
         "Why",

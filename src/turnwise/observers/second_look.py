@@ -71,18 +71,9 @@ _Answer = TypeVar("_Answer", Observation, ObservationFailure, Given, Given | Non
 def ask_above(threshold: float, side: Side = Side.PROMPT) -> str:
     """The pattern that asks about turns whose F reaches a threshold, and about all once one was a clear sign.
 
-    Args:
-        threshold: F of the screen, in [0, 1].
-        side: the half of the turn that it looks at.
-
-    Raises:
-        UsageError: the threshold is outside of [0, 1].
-
     >>> ask_above(0.2)
     'F >= 0.2 or peak(F) >= 0.5'
     """
-    if not 0 <= threshold <= 1:
-        raise UsageError(f"the F from which a turn is asked about must be in [0, 1], not {threshold}")
     series = "F" if side is Side.PROMPT else "response.F"
     return f"{series} >= {threshold:g} or peak({series}) >= {max(threshold, SUSPICION):g}"
 

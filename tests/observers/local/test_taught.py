@@ -18,7 +18,6 @@ from turnwise.cli import main
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.errors import DatasetError, ObserverError, PrincipleError, UsageError
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.scorer import Scorer
 from turnwise.observers import Context, LocalObserver, Observation, ObserverSession, Request, observe_conversations
 from turnwise.principles import Principle, load_principle, read_head, write_head
 from turnwise.runs import evaluate
@@ -221,14 +220,15 @@ def test_a_long_text_counts_by_its_worst_part_and_i_is_high_where_f_is_near_a_ha
 def test_the_guard_takes_it_and_has_nothing_to_say_of_the_other_side(
     weights_folder: Path, taught_once: Path
 ) -> None:
-    scorer = Scorer(f"local:{weights_folder}", "history", [str(taught_once)])
-    session = scorer.session("c")
-    assert scorer.score(session, Turn(1, RUDE, "I see."), Side.PROMPT).scores["manners"].F > 0.5
-    assert scorer.score(session, Turn(2, KIND, "I see."), Side.RESPONSE).scores == {}
     drift = {"observer": f"local:{weights_folder}", "principles": [str(taught_once)], "block_at": 0.5}
     with GuardrailPipeline({"guardrails": [{"drift": drift}]}) as pipeline:
         assert not pipeline.check_input(KIND).blocked
-        assert pipeline.check_input(RUDE).details["drift"].reason.startswith("manners F")
+        chat = Conversation()
+        blocked = pipeline.check_input(RUDE, conversation=chat).details["drift"]
+        assert blocked.reason.startswith("manners F")
+        assert blocked.confidence > 0.5
+        reply = pipeline.check_output(RUDE, conversation=chat).details["drift"]
+        assert (str(reply.status), reply.found, reply.confidence) == ("evaluated", False, 0.0)
 
 
 def test_built_in_scores_stay_as_they_are(observer: LocalObserver, taught_once: Path) -> None:
