@@ -37,12 +37,7 @@ _LIVE = "live"
 
 @dataclass(frozen=True, slots=True)
 class NotScored:
-    """A score that could not be made; none is made up for it.
-
-    Args:
-        turn: number of the turn, from 1.
-        failure: which score, and why not.
-    """
+    """A score that could not be made; none is made up for it."""
 
     turn: int
     failure: ObservationFailure
@@ -59,13 +54,7 @@ class NotScored:
 
 @dataclass(frozen=True, slots=True)
 class UnreadText:
-    """A text without a score since the observer does not read its language.
-
-    Args:
-        turn: number of the turn, from 1.
-        side: the half of the turn.
-        language: the language as a code of BCP 47, such as ``zh``.
-    """
+    """A text without a score since the observer does not read its language, a code of BCP 47."""
 
     turn: int
     side: Side

@@ -146,9 +146,7 @@ def _kind(character: str) -> str:
 
 
 def byte_table(becomes: Mapping[str, str], other: str) -> bytes:
-    """A table for `bytes.translate` of what `kinds_of` returns.
-
-    `becomes` has characters and kinds by what they become, empty for themselves; the first that has one counts.
+    """A table for `bytes.translate` of `kinds_of`: the first form that has a character or kind counts.
 
     >>> kinds_of("a\u00e9 1-").translate(byte_table({"x": LETTERS_AND_DIGITS, "": "-"}, " "))
     b'xx x-'

@@ -22,10 +22,7 @@ from turnwise.errors import LocationError, TurnwiseError
 
 
 def to_path(name: str | PathLike[str], *, home: bool = False) -> Path:
-    r"""The path of a file or folder that is to be opened; with `home` a leading ``~`` is the home of a user.
-
-    A name that can't be that of a file (with a NUL character, or the home of nobody) raises an `OSError`, where
-    Python has other errors: whoever handles a file that can't be opened has handled this too.
+    r"""The path of a file; an `OSError` for a name that none can have, where Python has other errors.
 
     >>> to_path("a\0b")
     Traceback (most recent call last):
@@ -57,9 +54,7 @@ def is_url(name: str | os.PathLike[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A file or folder, local or behind a URL; the name stands as somebody wrote it, without a slash at its end.
-
-    Picklable; opens nothing until it is asked. What can't be reached, read or written raises `LocationError`.
+    """A file or folder, local or behind a URL, opened when it is asked; what fails raises `LocationError`.
 
     >>> Location("s3://bucket/findings/") / "manifest.json"
     Location(name='s3://bucket/findings/manifest.json')
@@ -174,10 +169,7 @@ class Location:
             return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
     def write(self, content: bytes) -> None:
-        """Write a file whole: a reader sees the old content or the new, never a part.
-
-        Local files are written beside their place and renamed, those of object stores are put in one request.
-        """
+        """Write a file whole: a reader sees the old content or the new, never a part."""
         with _errors(self, "write"):
             if self.is_url:
                 files = self.filesystem

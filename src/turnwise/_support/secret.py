@@ -42,9 +42,7 @@ _LOOKED_AT = 100_000  # characters of such an error that are looked at
 
 
 def told(error: BaseException, environ: Mapping[str, str] = os.environ) -> str:
-    """An error of foreign code as it may be stored: its type and one short line, without anything like a secret.
-
-    Secrets are the values of environment variables that are named like one, and what has the form of one.
+    """An error of foreign code in a short line, without values of secret variables or what looks like one.
 
     >>> told(ValueError("no answer\\nfrom https://me:pass@host?api_key=12345678"))
     'ValueError: no answer from https://[key]@host?api_key=[key]'
@@ -95,10 +93,7 @@ class Secret:
         return self.__value
 
     def hide(self, text: str) -> str:
-        r"""Take the key, plain or encoded, and any other credential of a header out of a text.
-
-        Escapes are seen through, also two kinds of them wrapped around one another. Where it can't be told which
-        part of a text holds the key, the whole text is hidden.
+        r"""Take the key, plain, encoded or escaped, out of a text; all of it where it can't be told where it is.
 
         >>> Secret("sk-12345678", "OPENAI_API_KEY").hide(r"you sent \u0073k-123%34567\u0038!")
         'you sent [key]!'

@@ -495,10 +495,7 @@ class _Estimator:
         return Estimate(0, 0, 0.0, 0.0)
 
     def asked(self, turns: Sequence[Turn], context: Context) -> frozenset[int]:
-        """The turns that the judge is asked about; the latest conversation is remembered.
-
-        What is drawn is drawn by the first text, since the conversation has no name here.
-        """
+        """The turns that the judge is asked about; drawn by the first text, as the conversation has no name."""
         if self._latest is None or self._latest[:2] != (turns, context):
             observer = self._observer
             state = observer.start(turns[0].prompt if turns else "", context)

@@ -279,14 +279,7 @@ _log = logging.getLogger("turnwise.observers")
 
 
 class Look(NamedTuple):
-    """What screen and judge made of a text.
-
-    Args:
-        asked: why the judge was asked, see `Stage`; None where it was not.
-        unanswered: why there is no score of it all the same, such as ``budget``; None where there is.
-        screen: the screen's own score; None where it has none.
-        judge: the judge's; likewise.
-    """
+    """What screen and judge gave for a text, why the judge was asked, and why it gave no score all the same."""
 
     asked: str | None
     unanswered: str | None

@@ -30,15 +30,9 @@ _DIGITS: Final = 4
 
 
 class Prior(NamedTuple):
-    """What is known of a person from elsewhere.
+    """Weight, number and days since the first of a person's incidents elsewhere."""
 
-    Args:
-        weight: weight of the incidents, faded, at least 0.
-        incidents: how many they are.
-        days: days since the first of them, at least 0.
-    """
-
-    weight: float = 0.0
+    weight: float = 0.0  # faded
     incidents: int = 0
     days: float = 0.0
 

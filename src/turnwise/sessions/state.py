@@ -87,24 +87,13 @@ _CLOSED = BreakerState()
 
 @dataclass(frozen=True, slots=True)
 class TakenTurn:
-    """A turn as it was taken into a session.
-
-    Args:
-        scores: what it was taken with.
-        at: when, aware.
-        conversation_id: the conversation that it is part of.
-        refused: whether the response to it refused.
-        key: names it while its scores may be corrected, and after that; empty for a turn that can't be.
-        answer: what corrected it, as `Sessions.correct` was given it; None before.
-        prior: what was known of the person from elsewhere.
-        weight: of an event that is no turn; 0 for a turn.
-    """
+    """A turn as it was taken in, and what corrected it; one with a weight is an event that is no turn."""
 
     scores: TurnScores
     at: datetime
     conversation_id: str | None = None
     refused: bool = False
-    key: str = ""
+    key: str = ""  # names it while its scores may be corrected, and after that
     answer: Mapping[str, Any] | None = None
     prior: Prior = NO_PRIOR
     weight: float = 0.0
@@ -136,12 +125,7 @@ class TakenTurn:
 
 @dataclass(frozen=True, slots=True)
 class OpenTurns:
-    """The turns of a session from the first one whose scores may still be corrected.
-
-    Args:
-        before: the session before the first of them.
-        turns: the turns since, in the order in which they were taken.
-    """
+    """The turns from the first one whose scores may still be corrected, and the session before them."""
 
     before: SessionState
     turns: Sequence[TakenTurn] = ()

@@ -169,11 +169,9 @@ class Endpoint:
     def request_key(
         self, principles: Sequence[Principle], turns: Sequence[Turn], turn: int, side: Side, context: Context
     ) -> str:
-        """The hash of URL, model, parameters, messages without nonce and prompt version: replies are kept by it.
-
-        A reply to a request that had to ask for JSON in a weaker way is kept under the one that was wanted.
-        """
+        """The hash of URL, parameters, messages without nonce and prompt version: replies are kept by it."""
         names = [principle.name for principle in principles]
+        # As it is wanted: a server may make it ask for JSON in a weaker way.
         body = self.request(self.messages(principles, turns, turn, side, context), names).body()
         version = self.guard_model.revision if self.guard_model else prompt_version(*principles)
         whole = {"base_url": self.base_url, "prompt_version": version, "body": body}

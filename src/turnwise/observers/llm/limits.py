@@ -18,14 +18,11 @@ from turnwise.errors import BudgetError, ObserverError
 
 @dataclass(slots=True)
 class Ticket:
-    """Leave to send one request, `delay` seconds from now; who has it notes how it ended, and gives it back.
+    """Leave to send one request, `delay` seconds from now; who has it notes how it ended, and gives it back."""
 
-    `most_usd` is set aside for it; `halvings` are those of the limit before it was given.
-    """
-
-    most_usd: float
+    most_usd: float  # set aside for it
     delay: float = 0.0
-    halvings: int = 0
+    halvings: int = 0  # of the limit before it was given
     spent_usd: float = field(default=0.0, compare=False)
     replied: bool = field(default=False, compare=False)
     throttled: bool = field(default=False, compare=False)
@@ -183,11 +180,7 @@ class Allowance(Protocol):
 
 
 class Ledger(RequestLimits):
-    """Keeps the limits and tickets of all workers together; safe to use from several threads.
-
-    No call waits, so none holds up another: who is told to wait asks again. Of a worker that dies it takes all
-    tickets back, and what was set aside for them counts as spent, since it may have been.
-    """
+    """Limits and tickets of all workers: no call waits, and what a dead worker held counts as spent."""
 
     def __init__(
         self,

@@ -56,11 +56,7 @@ _DIGITS = 18
 
 
 class OpenAIClient:
-    """Sends requests to an API of the chat-completions form; what is sent again is decided elsewhere.
-
-    The answer is taken as it comes, before the SDK makes objects of it, so that what a provider adds or leaves out
-    can't break the reading.
-    """
+    """Sends requests to an API of the chat-completions form, and takes answers before the SDK reads them."""
 
     def __init__(
         self, endpoint: Endpoint, key: Secret, clock: Clock = utc_now, most_bytes: int = MOST_BYTES

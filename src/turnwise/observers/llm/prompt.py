@@ -43,10 +43,7 @@ def prompt_version(*principles: Principle) -> str:
 def shown_texts(
     turns: Sequence[Turn], turn: int, side: Side, context: Context
 ) -> tuple[tuple[int, Side, str], ...]:
-    """What the context mode lets a model see, as (number, side, text), the judged text last.
-
-    The prompt side never sees the response of its own turn.
-    """
+    """What the context mode lets a model see, as (number, side, text), the judged text last."""
     judged = next((one for one in turns if one.number == turn), None)
     if judged is None:
         last = f"its last is turn {turns[-1].number}" if turns else "it has none"
@@ -234,10 +231,7 @@ def quote(text: str) -> str:
 
 
 def show(text: str) -> str:
-    r"""A text with all that is invisible, or a token of a chat format, shown as its code point.
-
-    Line ends become ``\n``, and are the only control characters that stay beside tabs.
-    """
+    r"""A text with all that is invisible but tabs and line ends, and tokens of chat formats, as code points."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     if not (lines.isascii() and lines.replace("\n", "").replace("\t", "").isprintable()):
         lines = "".join(_code_point(mark) if _hidden(mark) else mark for mark in lines)

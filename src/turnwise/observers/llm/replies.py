@@ -47,10 +47,7 @@ def read_reply(reply: Reply) -> ParsedReply:
 
 
 def read_parts(reply: Reply, prefixes: Sequence[str]) -> list[ParsedReply]:
-    """The scores that a reply gives, or why it gives none; the fields of each begin with its prefix.
-
-    A score that is missing or broken leaves the others as they are.
-    """
+    """The scores that a reply gives, or why it gives none; the fields of each begin with its prefix."""
     kept_back = withheld(reply)
     if kept_back is not None:
         return [kept_back] * len(prefixes)

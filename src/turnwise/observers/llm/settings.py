@@ -162,18 +162,13 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where language models are reached.
-
-    `key_variable` is the environment variable that holds the key, empty where none is needed; with `key_optional`
-    the server may be run without one. `structured`, one of `STRUCTURED`, is how it can be made to answer in JSON,
-    and `token_limit` the field of a request that limits the length of the reply.
-    """
+    """Where models are reached, with the field of a request that limits the length of the reply."""
 
     name: str
     base_url: str
-    key_variable: str = ""
-    key_optional: bool = False
-    structured: str = "none"
+    key_variable: str = ""  # of the environment; empty where no key is needed
+    key_optional: bool = False  # the server may be run without one
+    structured: str = "none"  # how it can be made to answer in JSON, one of `STRUCTURED`
     token_limit: str = "max_tokens"
 
 
@@ -235,9 +230,7 @@ _SNAPSHOT = LinearRegex(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs: US dollars per million tokens of request and reply, and the day of the last check.
-
-    `batch` is the share of it that a request in a batch costs.
+    """US dollars per million tokens of request and reply; `batch` is the share that one in a batch costs.
 
     >>> Price(0.40, 1.60, date(2026, 2, 23)).cost(1_000_000, 500_000)
     1.2

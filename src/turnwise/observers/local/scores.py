@@ -23,11 +23,7 @@ FEATURES = ("logit", "undecided", "hidden", "misfit", "offset")
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How logits become probabilities, fitted on conversations that the network was not trained on.
-
-    `slope` and `offset` are of the logits of T and F, shape (sides, 2, principles); `indeterminacy` has weights of
-    `FEATURES`, shape (sides, principles, features).
-    """
+    """Slope and offset of T and F, shape (sides, 2, principles); weights of I, (sides, principles, features)."""
 
     slope: NDArray[np.float64]
     offset: NDArray[np.float64]
