@@ -47,7 +47,6 @@ class NotScored:
         return f"not scored: turn {self.turn}, {one.principle}, {one.side}: {one.message}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
         one = self.failure
         return {"turn": self.turn, "principle": one.principle, "reason": one.reason, "message": one.message}
 
@@ -64,7 +63,6 @@ class UnreadText:
         return f"not read: turn {self.turn}, {self.side}: its language is {self.language}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
         return {"turn": self.turn, "side": str(self.side), "language": self.language}
 
 

@@ -85,14 +85,12 @@ class CharacterTable:
 
 
 def codes_of(text: str) -> NDArray[np.uint32]:
-    """The code points of a text."""
     import numpy as np
 
     return np.frombuffer(utf_32_le_encode(text, "surrogatepass")[0], np.uint32)
 
 
 def text_of(codes: NDArray[np.uint32] | NDArray[np.int32]) -> str:
-    """The text of code points."""
     return utf_32_le_decode(codes.tobytes(), "surrogatepass")[0]
 
 

@@ -89,26 +89,21 @@ class Location:
 
     @property
     def base(self) -> str:
-        """The last part of the name."""
         return PurePosixPath(self.name).name if self.is_url else Path(self.name).name
 
     @property
     def parent(self) -> Location:
-        """The folder that it is in."""
         return Location(self.name.rpartition("/")[0] if self.is_url else str(Path(self.name).parent))
 
     def exists(self) -> bool:
-        """Whether there is such a file or folder."""
         with _errors(self, "look at"):
             return self.filesystem.exists(self.name) if self.is_url else self.path.exists()
 
     def is_folder(self) -> bool:
-        """Whether it is a folder."""
         with _errors(self, "look at"):
             return self.filesystem.isdir(self.name) if self.is_url else self.path.is_dir()
 
     def size(self) -> int:
-        """The bytes of a file."""
         with _errors(self, "look at"):
             return int(self.filesystem.size(self.name)) if self.is_url else self.path.stat().st_size
 
@@ -154,12 +149,10 @@ class Location:
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """Open a file for reading bytes."""
         with self.stream() as file:
             yield file
 
     def read(self) -> bytes:
-        """The content of a file."""
         with self.open() as file, _errors(self, "read"):
             return file.read()
 

@@ -100,7 +100,6 @@ class RegexSet:
         self._match = self._set._set.Match  # under the library's own method, as in `LinearRegex`
 
     def present(self, text: str) -> frozenset[str]:
-        """The names of the expressions that match somewhere in a text."""
         data = text.encode("utf-8", "replace")
         if has_many_bytes(text, data):
             data = self._alphabet.squeeze(text).encode("utf-8", "replace")

@@ -89,7 +89,6 @@ class Secret:
         self._decoded = [_decode(form) for form in self._forms]
 
     def reveal(self) -> str:
-        """The key itself."""
         return self.__value
 
     def hide(self, text: str) -> str:

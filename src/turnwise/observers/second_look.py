@@ -416,7 +416,6 @@ def _is_wanted(one: Given, wanted: Collection[Request]) -> bool:
 
 
 def _paid(one: _Answer, judge: Given | None) -> _Answer:
-    """An answer with what the judge cost."""
     if one is None or isinstance(one, NotRead) or judge is None or isinstance(judge, NotRead):
         return one
     return replace(one, cost_usd=judge.cost_usd, latency_s=judge.latency_s)
@@ -456,17 +455,14 @@ class _Estimator:
 
     @property
     def price_as_of(self) -> date | None:
-        """The day of the judge's prices."""
         return self._judge.price_as_of
 
     @property
     def reuses_replies(self) -> bool:
-        """Whether the judge's kept reply answers the same request again."""
         return self._judge.reuses_replies
 
     @property
     def together(self) -> bool:
-        """Whether the judge is asked for all principles of a side at once."""
         return self._judge.together
 
     def requests(
@@ -477,7 +473,6 @@ class _Estimator:
         return self._judge.requests(principles, turns, turn, side, context) if asked else []
 
     def is_readable(self, reply: Reply, principles: Sequence[Principle]) -> bool:
-        """Whether the judge's kept reply gives a score."""
         return self._judge.is_readable(reply, principles)
 
     def estimate(

@@ -288,7 +288,6 @@ class Look(NamedTuple):
 
     @classmethod
     def of(cls, stages: Sequence[Stage]) -> Look:
-        """What the stages of an answer say."""
         asked = next((stage.asked for stage in stages), "")
         given = {stage.name: stage.given for stage in stages}
         screen, judge = (_score(given.get(name)) for name in ("screen", "judge"))

@@ -69,7 +69,6 @@ class SessionRecord:
 
     @property
     def deltas(self) -> tuple[float, ...]:
-        """Change of balance from one turn to the next."""
         return tuple(after - before for before, after in pairwise(self.balances))
 
 
@@ -195,7 +194,6 @@ RULES = (
 
 
 def rate_rules(records: Iterable[SessionRecord], rules: Iterable[RecordRule] = RULES) -> tuple[RuleRates, ...]:
-    """What each rule does on some records."""
     kept = tuple(records)
     sizes = {label: sum(record.label == label for record in kept) for label in LABELS}
     rows = []

@@ -99,7 +99,6 @@ class TakenTurn:
     weight: float = 0.0
 
     def to_list(self) -> list[Any]:
-        """The turn as JSON values."""
         length, triples = self.scores.length, to_triples(self.scores.scores)
         head = [self.key, self.at.isoformat(), self.conversation_id, self.refused]
         return [*head, length, triples, self.answer, *self.prior, self.weight]
@@ -131,7 +130,6 @@ class OpenTurns:
     turns: Sequence[TakenTurn] = ()
 
     def find(self, key: str) -> TakenTurn | None:
-        """The turn of a key; None where it is not among them."""
         return next((one for one in self.turns if one.key == key), None)
 
 

@@ -27,7 +27,6 @@ MOST_BYTES: Final = 64_000_000
 
 
 def no_parts(_: Any) -> Mapping[str, bytes]:
-    """The parts of a state of a kind without any."""
     return {}
 
 
@@ -201,7 +200,6 @@ class Evicted:
 
 
 def no_room_for_ends(limit: int) -> SessionError:
-    """The error of a store that would have to forget that a session was terminated."""
     return SessionError(
         f"the end of {limit + 1} terminated sessions can't be remembered within ended_limit={limit}: raise it, or "
         "pass on_evict and ban them elsewhere"

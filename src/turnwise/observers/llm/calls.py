@@ -232,7 +232,6 @@ class Structure:
 
     @property
     def current(self) -> str:
-        """How the next request asks."""
         return self._current
 
     def weaker(self, asked: str, fault: ChatError) -> str | None:

@@ -58,7 +58,6 @@ class Endpoint:
 
     @property
     def base_url(self) -> str:
-        """Where requests are sent."""
         return self.settings.base_url.rstrip("/") if self.settings.base_url else self.provider.base_url
 
     @property
@@ -73,7 +72,6 @@ class Endpoint:
 
     @property
     def max_tokens(self) -> int:
-        """Tokens that a reply may have."""
         most = self.settings.max_tokens
         return min(most, self.guard_model.max_tokens) if self.guard_model else most
 
@@ -109,7 +107,6 @@ class Endpoint:
         context: Context,
         nonce: str = NO_NONCE,
     ) -> tuple[Message, ...]:
-        """The messages that ask for the scores of one side."""
         if self.guard_model:
             return self.guard_model.messages(turns, turn, side, context)
         return render_together(principles, turns, turn, side, context, nonce)
@@ -144,7 +141,6 @@ class Endpoint:
         return [self.guard_model.read(reply)] if self.guard_model else read_parts(reply, _prefixes(names))
 
     def scores(self, principle: Principle) -> bool:
-        """Whether the model can judge by a principle."""
         return self.guard_model is None or principle.name == PRINCIPLE
 
     def request(
@@ -180,17 +176,14 @@ class Endpoint:
 
     @property
     def price_as_of(self) -> date | None:
-        """The day of the price; None where none is known."""
         return None if self.price is None else self.price.as_of
 
     @property
     def reuses_replies(self) -> bool:
-        """Whether a kept reply answers the same request again."""
         return self.settings.cache
 
     @property
     def together(self) -> bool:
-        """Whether one request asks for all principles of a side."""
         return self.settings.together
 
     def requests(
@@ -203,7 +196,6 @@ class Endpoint:
         return [(key, repeat) for repeat in range(1, self.settings.repeats + 1)]
 
     def is_readable(self, reply: Reply, principles: Sequence[Principle]) -> bool:
-        """Whether a kept reply gives a score of one of the principles."""
         return any(one.score for one in self.read(reply, [principle.name for principle in principles]))
 
     def estimate(

@@ -154,7 +154,6 @@ def _detail(detail: object) -> object:
 
 
 def short(text: str) -> str:
-    """Words of others as a message quotes them."""
     line = " ".join(text.split())
     if line[:1] == "<":  # a page of a proxy, not the words of an API
         return "an HTML page"

@@ -66,7 +66,6 @@ class GuardModel:
         return tuple(found)
 
     def read(self, reply: Reply) -> ParsedReply:
-        """The score that a reply gives, or why it gives none."""
         kept_back = withheld(reply)
         if kept_back is not None:
             return kept_back

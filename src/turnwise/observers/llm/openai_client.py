@@ -264,7 +264,6 @@ class BoundedTransport:
         )
 
     def handle_request(self, request: Any) -> Any:
-        """Send a request, and read the whole answer."""
         self._exchange.begin()
         try:
             answer = self._pool.handle_request(
@@ -287,7 +286,6 @@ class BoundedTransport:
         return self._http.Response(answer.status, headers=kept, content=content)
 
     def close(self) -> None:
-        """Close all connections."""
         self._pool.close()
 
     def _content(self, answer: Any, encoding: str) -> bytes:

@@ -198,7 +198,6 @@ _LONGEST_NAME = 60
 
 
 def hex_nonce() -> str:
-    """16 hexadecimal digits from the system's source of randomness."""
     return secrets.token_hex(8)
 
 

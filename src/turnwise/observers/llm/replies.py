@@ -142,6 +142,5 @@ def _degree(name: str, value: object) -> float:
 
 
 def short(text: str) -> str:
-    """A reply as a message quotes it."""
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"

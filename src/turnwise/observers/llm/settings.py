@@ -242,7 +242,6 @@ class Price:
     batch: float = 1.0
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """What a call costs, in US dollars."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
 
 
@@ -312,7 +311,6 @@ def read_tables(name: str, file: Path | None) -> list[tuple[str, dict[str, Any]]
 
 
 def entry(where: str, name: str, value: object, known: Collection[str]) -> dict[str, Any]:
-    """Check that an entry of a table is one and has no unknown key."""
     if not isinstance(value, dict):
         raise ObserverError(f"{where}: [{name}] must be a table with {', '.join(known)}")
     for key in value:

@@ -59,11 +59,9 @@ class Window:
         return array(_TYPE, self.ids).tolist()[start:]
 
     def until(self, end: int) -> bytes:
-        """The ids before a place, as bytes."""
         return self.ids[: end * _SIZE]
 
     def to_lengths(self) -> tuple[int, ...]:
-        """How many ids each text has."""
         return tuple(b - a for a, b in zip((0, *self.ends), self.ends, strict=False))
 
     @classmethod
@@ -117,7 +115,6 @@ class LanguageModelReader:
         self._first = _Latest[Outputs](_FIRST)
 
     def start(self) -> Window:
-        """The empty window."""
         return Window()
 
     def read(self, place: Window, said: str, side: Side, *, lasts: bool) -> Reading:
@@ -168,7 +165,6 @@ class LanguageModelReader:
         return [ends[-1], *(place for place in within if place < ends[-1]), *reversed(ends[:-1])]
 
     def after(self, place: Window, said: str, side: Side) -> Window:
-        """The window behind a text."""
         return place.after(self.speech.remembered(self.speech.encode(said), side), self._reach)
 
     def read_many(

@@ -208,7 +208,6 @@ class Cache:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes."""
         return sum(array.nbytes for array in self.arrays)
 
 
@@ -228,7 +227,6 @@ class Caches:
 
     @property
     def size(self) -> int:
-        """Bytes that they take together."""
         return self._size
 
     def find(self, beginnings: Iterable[bytes]) -> tuple[Cache, int] | None:

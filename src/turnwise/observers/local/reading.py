@@ -122,7 +122,6 @@ class Text(NamedTuple):
     def reading(
         self, side: Side, logits: NDArray[np.float32], states: NDArray[np.float32] | None = None
     ) -> Reading:
-        """What a network made of it."""
         misfit = vocabulary_misfit(self.bytes_per_token, len(self.ids))
         return Reading(side, logits, self.hidden, misfit, self.left_out, states)
 

@@ -45,7 +45,6 @@ class Calibration:
         return cls(*parts)
 
     def to_record(self) -> dict[str, Any]:
-        """The calibration as JSON values."""
         return {name: getattr(self, name).round(6).tolist() for name in ("slope", "offset", "indeterminacy")}
 
     def _calibrated(
