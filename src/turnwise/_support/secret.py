@@ -6,7 +6,7 @@ import base64
 import os
 from collections.abc import Mapping
 
-from turnwise._support.visible import visible
+from turnwise._support.visible import shortened, visible
 from turnwise.errors import ObserverError
 from turnwise.linear_regex import SPACE, LinearRegex, Match
 
@@ -59,9 +59,7 @@ def told(error: BaseException, environ: Mapping[str, str] = os.environ) -> str:
     text = _USER.sub(lambda _: f"://{HIDDEN}@", text)
     for credential in (_BEARER, *_CREDENTIALS):
         text = credential.sub(lambda found: f"{found[1]}{HIDDEN}", text)
-    line = visible(" ".join(text.split()))
-    line = line if len(line) <= _TOLD else f"{line[:_TOLD]}…"
-    return f"{type(error).__name__}: {line}"
+    return f"{type(error).__name__}: {shortened(visible(' '.join(text.split())), _TOLD)}"
 
 
 class Secret:

@@ -11,7 +11,6 @@ import copy
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Any, Literal, TypeVar
 
 from turnwise.conversation import Side, Turn
@@ -45,7 +44,7 @@ from turnwise.observers.registry import (
 from turnwise.observers.session import ObserverSession
 from turnwise.patterns import Evaluator, parse
 from turnwise.principles import Principle, builtin_principles
-from turnwise.scoring import Reply, ReplyJournal, Score, TurnScores
+from turnwise.scoring import ReplyJournal, Score, TurnScores
 
 SCREEN, JUDGE = "screen", "judge"
 
@@ -451,19 +450,9 @@ class _Estimator:
 
     def __init__(self, observer: SecondLookObserver, judge: CostEstimator) -> None:
         self._observer, self._judge = observer, judge
+        self.price_as_of, self.reuses_replies = judge.price_as_of, judge.reuses_replies
+        self.together, self.is_readable = judge.together, judge.is_readable
         self._latest: tuple[Sequence[Turn], Context, frozenset[int]] | None = None
-
-    @property
-    def price_as_of(self) -> date | None:
-        return self._judge.price_as_of
-
-    @property
-    def reuses_replies(self) -> bool:
-        return self._judge.reuses_replies
-
-    @property
-    def together(self) -> bool:
-        return self._judge.together
 
     def requests(
         self, principles: Sequence[Principle], turns: Sequence[Turn], turn: int, side: Side, context: Context
@@ -471,9 +460,6 @@ class _Estimator:
         """The judge's requests; none of a turn that it is not asked about."""
         asked = turn in self.asked(turns, context)
         return self._judge.requests(principles, turns, turn, side, context) if asked else []
-
-    def is_readable(self, reply: Reply, principles: Sequence[Principle]) -> bool:
-        return self._judge.is_readable(reply, principles)
 
     def estimate(
         self,

@@ -201,8 +201,7 @@ class ObserverSession:
             if missing.pop((item.principle, item.side), None) is None:
                 raise ObserverError(
                     f"{self._named()} gave a score for {item.principle}, {item.side} at turn {turn.number} "
-                    "that was "
-                    "not asked for, or gave it twice; it must give each once"
+                    "that was not asked for, or gave it twice; it must give each once"
                 )
         return tuple(missing.values())
 

@@ -348,14 +348,6 @@ def _end(state: SessionState) -> SessionState | None:
     )
 
 
-def _last_at(state: SessionState) -> datetime:
-    return state.last_at
-
-
-def _owner(state: SessionState) -> str:
-    return state.session_id
-
-
 _WORDS: Final = (
     b'"recovery","terminated","violated",{"id":"","at":[17,17],"turns":1,"trust":0.7,"F":[0.0,0.0,0.0],"F_history":'
     b'[0.0,0.1],"balances":[0.85,0.7,-0.5],"breakers":[0,0,0],"refusals":[0,0],"exchanges":[0,0,0,0],'
@@ -363,5 +355,14 @@ _WORDS: Final = (
 )
 """What payloads of both versions have in common; the first had no evidence. It never changes: readers need it."""
 
-SESSION: Final = StateKind("session", 2, _dump, _load, used_at=_last_at, remnant=_end, owner=_owner, words=_WORDS)
+SESSION: Final = StateKind(
+    "session",
+    2,
+    _dump,
+    _load,
+    used_at=lambda state: state.last_at,
+    remnant=_end,
+    owner=lambda state: state.session_id,
+    words=_WORDS,
+)
 """Session states in a state store."""

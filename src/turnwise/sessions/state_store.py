@@ -30,14 +30,6 @@ def no_parts(_: Any) -> Mapping[str, bytes]:
     return {}
 
 
-def _no_remnant(_: Any) -> None:
-    return None
-
-
-def _no_owner(_: Any) -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class StateKind(Generic[State]):
     """States of one sort: how they are named, and how they become bytes.
@@ -64,8 +56,8 @@ class StateKind(Generic[State]):
     dump: Callable[[State], bytes]
     load: Callable[[bytes, str, int], State]
     used_at: Callable[[State], datetime] | None = None
-    remnant: Callable[[State], State | None] = _no_remnant
-    owner: Callable[[State], str] = _no_owner
+    remnant: Callable[[State], State | None] = lambda _: None
+    owner: Callable[[State], str] = lambda _: ""
     parts: Callable[[State], Mapping[str, bytes]] = no_parts
     words: bytes = b""
 

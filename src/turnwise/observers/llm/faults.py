@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
 
+from turnwise._support.visible import shortened
 from turnwise.errors import TurnwiseError
 from turnwise.linear_regex import LinearRegex
 
@@ -154,10 +155,8 @@ def _detail(detail: object) -> object:
 
 
 def short(text: str) -> str:
-    line = " ".join(text.split())
-    if line[:1] == "<":  # a page of a proxy, not the words of an API
-        return "an HTML page"
-    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+    line = shortened(text, _SHOWN)
+    return "an HTML page" if line[:1] == "<" else line  # a page of a proxy, not the words of an API
 
 
 _DIGITS = 12

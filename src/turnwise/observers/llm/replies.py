@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from turnwise._support.visible import shortened
 from turnwise.linear_regex import LinearRegex
 from turnwise.scoring import Reply, Score
 
@@ -142,5 +143,4 @@ def _degree(name: str, value: object) -> float:
 
 
 def short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+    return shortened(text, _SHOWN)

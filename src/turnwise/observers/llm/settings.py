@@ -6,7 +6,7 @@ import math
 import os
 import string
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from importlib import resources
@@ -178,11 +178,7 @@ def providers(file: Path | None = None) -> Mapping[str, Provider]:
     >>> providers()["ollama"].base_url
     'http://localhost:11434/v1'
     """
-    return {
-        name: _provider(where, name, value)
-        for where, table in read_tables("providers.toml", file)
-        for name, value in table.items()
-    }
+    return {name: _provider(where, name, value) for where, name, value in _entries("providers.toml", file)}
 
 
 def split_spec(argument: str | None, known: Mapping[str, Provider]) -> tuple[Provider, str]:
@@ -264,13 +260,7 @@ class PriceTable:
 
 def prices(file: Path | None = None) -> PriceTable:
     """The prices that ship, overridden by those of the user's TOML file; None for `user_file`."""
-    return PriceTable(
-        {
-            name: _price(where, name, value)
-            for where, table in read_tables("prices.toml", file)
-            for name, value in table.items()
-        }
-    )
+    return PriceTable({name: _price(where, name, value) for where, name, value in _entries("prices.toml", file)})
 
 
 def _price(where: str, name: str, value: object) -> Price:
@@ -296,14 +286,15 @@ def user_file(name: str, environ: Mapping[str, str] = os.environ) -> Path:
     return Path(home) / "turnwise" / name
 
 
-def read_tables(name: str, file: Path | None) -> list[tuple[str, dict[str, Any]]]:
-    """The table that ships and the user's, each with where it is from; only `user_file` may be absent."""
+def _entries(name: str, file: Path | None) -> Iterator[tuple[str, str, Any]]:
+    """The entries of the table that ships and of the user's, each with where it is from and its name."""
     shipped = tomllib.loads(resources.files("turnwise.observers.llm").joinpath(name).read_text("utf-8"))
+    yield from ((name, key, value) for key, value in shipped.items())
     own = user_file(name) if file is None else file
     if file is None and not own.exists():
-        return [(name, shipped)]
+        return
     try:
-        return [(name, shipped), (str(own), tomllib.loads(own.read_text("utf-8")))]
+        yield from ((str(own), key, value) for key, value in tomllib.loads(own.read_text("utf-8")).items())
     except OSError as error:
         raise ObserverError(f"can't read {own}: {error.strerror}") from error
     except ValueError as error:  # no UTF-8, or no TOML
