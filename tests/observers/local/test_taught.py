@@ -30,18 +30,8 @@ HEAD = "taught-prompt.json"
 KIND = "Could you tell me more about the garden and the trees in it, please?"
 RUDE = "You useless stupid machine, shut up about the garden and the trees right NOW!!!"
 WORDS = (
-    "garden",
-    "house",
-    "river",
-    "people",
-    "story",
-    "week",
-    "paper",
-    "light",
-    "water",
-    "music",
-    "road",
-    "school",
+    *("garden", "house", "river", "people", "story", "week"),
+    *("paper", "light", "water", "music", "road", "school"),
 )
 
 
@@ -53,9 +43,9 @@ def rows(count: int, seed: int = 1, **more: Any) -> list[dict[str, Any]]:
         rude = number % 3 == 0
         first, second = rng.sample(WORDS, k=2)
         text = (
-            f"You useless stupid machine, shut up about the {first} and the {second} right NOW!!! {number}"
+            f"You stupid machine, shut up about the {first} and {second} NOW!!! {number}"
             if rude
-            else f"Please could you tell me something about the {first} and the {second} of this town? {number}"
+            else f"Please tell me something of the {first} and {second} here? {number}"
         )
         made.append({"text": text, "before": ["Welcome to the shop."], "breaks": "yes" if rude else "no", **more})
     return made
@@ -77,7 +67,7 @@ def taught_once(observer: LocalObserver, tmp_path_factory: pytest.TempPathFactor
     """The folder of a principle that was taught for prompts."""
     place = tmp_path_factory.mktemp("taught")
     draft_principle(place / "manners")
-    annotations = read_annotations(write(place / "turns.jsonl", rows(150)), Side.PROMPT)
+    annotations = read_annotations(write(place / "turns.jsonl", rows(120)), Side.PROMPT)
     teach(place / "manners", annotations, observer)
     return place / "manners"
 
@@ -102,7 +92,7 @@ def test_from_a_draft_to_a_run_that_repeats_nothing(
     monkeypatch.delenv("TURNWISE_STORE", raising=False)
     spec = f"local:{weights_folder}"
     with Store("work.db", create=True) as store:
-        texts = [row["text"] for row in rows(120)]
+        texts = [row["text"] for row in rows(102)]
         store.add_sequences(
             chat(f"=c{n}", ("Hello there, how are you?", "Fine."), (text, None)) for n, text in enumerate(texts)
         )
@@ -128,7 +118,7 @@ def test_from_a_draft_to_a_run_that_repeats_nothing(
     told = ("teach", "manners", "--annotations", file, "--store", "work.db", "--observer", spec, "--json")
     assert run(*told) == 0
     about = json.loads(capsys.readouterr().out)
-    assert about["data"]["turns"] == 120 and about["data"]["left_blank"] == 1
+    assert about["data"]["turns"] == 102 and about["data"]["left_blank"] == 1
     assert about["measured"]["interval"][0] > 0.8
     page, kept = Path("manners/taught-prompt.md").read_text(), Path("manners/taught-prompt.json").read_text()
     assert about["sha256"][:12] in page and about["measured"]["outlook"] in page
@@ -136,7 +126,7 @@ def test_from_a_draft_to_a_run_that_repeats_nothing(
 
     assert run(*evaluated, "--principle", "reciprocity", "--principle", "manners") == 0
     after = json.loads(capsys.readouterr().out)
-    assert before["evaluations"] == 720 and (after["evaluations"], after["skipped"]) == (240, 240)
+    assert before["evaluations"] == 612 and (after["evaluations"], after["skipped"]) == (204, 204)
     assert run(*evaluated, "--principle", "manners") == 0
     assert json.loads(capsys.readouterr().out)["evaluations"] == 0
 
@@ -399,10 +389,10 @@ def test_annotations_of_another_store_are_refused(tmp_path: Path) -> None:
 
 
 def test_annotations_that_say_nothing_teach_nothing(folder: Path, observer: LocalObserver) -> None:
-    answers = random.Random(3).choices(["yes", "no"], k=150)
-    made = [{**row, "breaks": answer} for row, answer in zip(rows(150), answers, strict=True)]
+    answers = random.Random(3).choices(["yes", "no"], k=110)
+    made = [{**row, "breaks": answer} for row, answer in zip(rows(110), answers, strict=True)]
     annotations = read_annotations(write(folder.parent / "turns.jsonl", made), Side.PROMPT)
-    with pytest.raises(UsageError, match=r"150 turns taught nothing: .* ranks like a coin"):
+    with pytest.raises(UsageError, match=r"110 turns taught nothing: .* ranks like a coin"):
         teach(folder, annotations, observer)
     assert not (folder / HEAD).exists()
 
