@@ -91,12 +91,11 @@ def _commands_are_made_once() -> Iterator[None]:
 def _shipped_weights_are_read_once() -> Iterator[None]:
     """Keep the weights that ship once they were read: unpacking takes up to a second, and nothing changes them."""
     # Not above: workers of pytest-xdist measure coverage only once this file was read.
-    from turnwise.observers.local import observer
-    from turnwise.observers.local.weights import Weights, load_weights, shipped
+    from turnwise.observers.local import load_weights, observer, shipped
 
     kept = functools.cache(load_weights)
 
-    def load(folder: Path | str) -> Weights:
+    def load(folder: Path | str) -> Any:
         return kept(folder) if folder in (shipped("local"), shipped("local-small")) else load_weights(folder)
 
     with pytest.MonkeyPatch.context() as patch:

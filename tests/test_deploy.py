@@ -11,7 +11,6 @@ import yaml
 from dockerfile_parse import DockerfileParser
 
 from turnwise.guard.config import Config
-from turnwise.guard.state.settings import WhenDown
 
 ROOT = Path(__file__).parents[1]
 SECRET = ("PASSWORD", "KEY", "SECRET", "TOKEN")
@@ -119,7 +118,7 @@ def test_the_service_waits_for_stores_that_are_well(services: dict[str, Any]) ->
 def test_the_configuration_of_the_service_is_the_preset_with_state_and_audit(services: dict[str, Any]) -> None:
     config, preset = Config.read(ROOT / "deploy" / "guard.yaml"), Config.preset("customer_service")
     assert [entry.kind for entry in config.entries] == [entry.kind for entry in preset.entries]
-    assert config.state is not None and config.state.when_down is WhenDown.CLOSED
+    assert config.state is not None and config.state.when_down == "closed"
     variable = str(config.state.redis).removeprefix("env:")
     assert variable in services["guard"]["environment"]
     assert config.audit is not None and "@postgres/" in config.audit.path

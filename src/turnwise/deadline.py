@@ -8,10 +8,7 @@ from time import monotonic
 
 
 class WorkStopped(BaseException):
-    """Work that ends early. No `Exception`, so that no handler takes it for a fault of an observer or a guardrail.
-
-    `cancelled` says that nobody waits for the result any more; otherwise its time is up.
-    """
+    """Work that was cancelled or whose time is up; no `Exception`, so that no handler takes it for a fault."""
 
     def __init__(self, reason: str, *, cancelled: bool) -> None:
         super().__init__(reason)
@@ -20,10 +17,7 @@ class WorkStopped(BaseException):
 
 
 class Deadline:
-    """When work has to end. Any thread may cancel it; it ends at its next `check`.
-
-    It may take `seconds` from now, above 0; None leaves that to `outer`, the deadline of the work that this is
-    part of, which ends this one too.
+    """When work has to end: after `seconds`, with `outer`, or once any thread cancels it.
 
     >>> deadline = Deadline()
     >>> deadline.check()

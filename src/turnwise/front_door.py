@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from turnwise._support.visible import numbered
 from turnwise.conversation import Conversation, Label, Sequence, Side, from_any
 from turnwise.detectors import DetectorSpec, PatternSource, Verdict, name_detector, run_detector
 from turnwise.observers import (
@@ -37,12 +38,7 @@ _LIVE = "live"
 
 @dataclass(frozen=True, slots=True)
 class NotScored:
-    """A score that could not be made; none is made up for it.
-
-    Args:
-        turn: number of the turn, from 1.
-        failure: which score, and why not.
-    """
+    """A score that could not be made; none is made up for it."""
 
     turn: int
     failure: ObservationFailure
@@ -52,20 +48,13 @@ class NotScored:
         return f"not scored: turn {self.turn}, {one.principle}, {one.side}: {one.message}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
         one = self.failure
         return {"turn": self.turn, "principle": one.principle, "reason": one.reason, "message": one.message}
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadText:
-    """A text without a score since the observer does not read its language.
-
-    Args:
-        turn: number of the turn, from 1.
-        side: the half of the turn.
-        language: the language as a code of BCP 47, such as ``zh``.
-    """
+    """A text without a score since the observer does not read its language, a code of BCP 47."""
 
     turn: int
     side: Side
@@ -75,7 +64,6 @@ class UnreadText:
         return f"not read: turn {self.turn}, {self.side}: its language is {self.language}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
         return {"turn": self.turn, "side": str(self.side), "language": self.language}
 
 
@@ -131,8 +119,7 @@ class Report:
         """
         import pandas
 
-        columns = ["turn", "side", "principle", "T", "I", "F", "text"]
-        return pandas.DataFrame(list(self._rows()), columns=columns)
+        return pandas.DataFrame(list(self._rows()), columns=list(_COLUMNS))
 
     def plot(self, path: str | Path | None = None) -> altair.FacetChart:
         """Return the curves of T, I and F, a panel for each principle; a notebook shows them.
@@ -164,11 +151,12 @@ class Report:
         verdict = f"fired: {', '.join(fired)}" if fired else "nothing fired" if self.verdicts else "not judged"
         gaps = f", {len(self.failures)} scores missing" if self.failures else ""
         gaps += f", {len(self.unread)} texts not read" if self.unread else ""
-        return f"<Report of {self._count()} by {self.observer} ({self.context}): {verdict}{gaps}>"
+        turns = numbered(len(self.turns), "turn")
+        return f"<Report of {turns} by {self.observer} ({self.context}): {verdict}{gaps}>"
 
     def __str__(self) -> str:
         """The verdicts, and what is missing, a line each."""
-        head = f"{self._count()}, scored by {self.observer} ({self.context})"
+        head = f"{numbered(len(self.turns), 'turn')}, scored by {self.observer} ({self.context})"
         return "\n".join((head, *map(str, self.verdicts), *map(str, self.failures), *map(str, self.unread)))
 
     def _repr_html_(self) -> str:
@@ -179,12 +167,9 @@ class Report:
             + f"<td>{escape(text[:_SHOWN])}</td></tr>"
             for turn, side, principle, *values, text in self._rows()
         )
-        head = "".join(f"<th>{name}</th>" for name in ("turn", "side", "principle", "T", "I", "F", "text"))
+        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
         title = escape(str(self).partition("\n")[0])
         return f"<p>{title}</p><ul>{lines}</ul><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-    def _count(self) -> str:
-        return f"{len(self.turns)} turn{'' if len(self.turns) == 1 else 's'}"
 
     def _rows(self) -> Iterable[tuple[int, str, str, float, float, float, str]]:
         for scores, turn in zip(self.turns, self.conversation, strict=True):
@@ -196,6 +181,7 @@ class Report:
                     yield scores.turn, str(side), principle, score.T, score.I, score.F, text
 
 
+_COLUMNS = ("turn", "side", "principle", "T", "I", "F", "text")
 _SHOWN = 200
 """Characters of a text in a notebook's table."""
 

@@ -67,10 +67,7 @@ class LinearRegex:
 
     @cached_property
     def _engine(self) -> tuple[Callable[[Any, bytes, int, int], Spans], Any]:
-        """The function under the library's own methods, and its argument for a search.
-
-        Their generators and objects take four times as long as most searches, which are many and short.
-        """
+        """The function below the library's methods, which take four times as long, and its anchors."""
         engine = self._compiled._regexp
         return engine.Match, type(engine).Anchor
 
@@ -106,10 +103,7 @@ class LinearRegex:
             yield Match(start, place, data, spans, names)
 
     def spans(self, text: str, *, overlapping: bool = False) -> Iterator[Spans]:
-        """Yield the offsets of each match, then of its groups; (-1, -1) for a group that took no part.
-
-        With `overlapping` the next match may begin right behind the last group of this one, so that both can look
-        at what stands there; a match in which no group took part is taken whole.
+        """Yield the offsets of each match and its groups; with `overlapping` two may share what is behind a group.
 
         >>> list(LinearRegex("(?:^|é)(a)(?:é|$)").spans("aéa", overlapping=True))
         [((0, 2), (0, 1)), ((1, 3), (2, 3))]

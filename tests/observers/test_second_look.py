@@ -18,10 +18,10 @@ from turnwise.observers import (
     Request,
     Script,
     ScriptedObserver,
+    SecondLookObserver,
     build_observer,
     check_observer,
 )
-from turnwise.observers.second_look import SecondLookObserver, ask_above, drawn
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate
 from turnwise.scoring import EvaluationKey, Score
@@ -126,20 +126,20 @@ def test_a_conversation_has_so_many_second_looks() -> None:
 @pytest.mark.parametrize("of", ["turns", "conversations"])
 def test_a_sample_of_the_rest_is_judged_and_decides_nothing(of: str) -> None:
     observer = look(",".join(["0.1"] * 50), ",".join(["0.9"] * 50), sample=0.3, sample_of=of, seed=7)
-    judged = 0
+    judged: dict[int, list[int]] = {}
     for chat in range(40):
         given = observed(observer, 50, f"c{chat}")
         assert {falsity(one) for one in given} == {0.1}
         seen = [stage for one in given for stage in one.stages if stage.name == "judge"]
         assert {stage.why for stage in seen} <= {"sampled"}
         assert of == "turns" or len(seen) in (0, 50)
-        assert len(seen) == (
-            sum(drawn(f"c{chat}\n{turn}", 0.3, 7) for turn in range(1, 51))
-            if of == "turns"
-            else 50 * drawn(f"c{chat}", 0.3, 7)
-        )
-        judged += len(seen)
-    assert 0.15 < judged / 2_000 < 0.45
+        judged[chat] = [turn for turn, names in enumerate(stages(given), start=1) if "judge" in names]
+    assert 0.15 < sum(map(len, judged.values())) / 2_000 < 0.45
+    # What is drawn stays the same for a seed: a run that goes on, and a study of it, rely on that.
+    if of == "turns":
+        assert judged[0] == [4, 9, 14, 15, 19, 20, 35, 36, 40, 42, 43, 46, 48, 49, 50]
+    else:
+        assert [chat for chat, turns in judged.items() if turns] == [0, 3, 4, 5, 10, 13, 19, 22, 23, 31, 32, 33]
 
 
 def _foreign(conversation_id: str, turn: Turn, request: Request) -> NotRead:
@@ -152,6 +152,12 @@ def test_a_text_that_the_screen_does_not_read_is_shown_to_the_judge_unless_told_
     assert one.stages[1].why == "scripted does not read fi"
     (left,) = observed(look(_foreign, "0.7", unread="leave"), 1)
     assert isinstance(left, NotRead)
+
+
+def test_the_screen_that_ships_has_a_threshold_of_its_own_for_each_side_that_is_read() -> None:
+    observer = build_observer("second_look:local+scripted:0.2", sides=("prompt", "response"))
+    of_prompts = "F >= 0.06 or peak(F) >= 0.5"
+    assert observer.parameters["ask"] == f"{of_prompts} or response.F >= 0.06 or peak(response.F) >= 0.5"
 
 
 def test_it_keeps_the_contract_of_observers() -> None:
@@ -169,8 +175,6 @@ def test_what_can_not_work_is_refused() -> None:
         look("0.1", ask="F + 1")
     with pytest.raises(UsageError, match="share"):
         look("0.1", sample=1.5)
-    with pytest.raises(UsageError, match="the F from which a turn is asked about"):
-        ask_above(1.2)
 
 
 def _store(path: Path, turns: int = 4) -> Store:
@@ -219,7 +223,7 @@ def test_scores_of_replies_are_asked_for_by_a_pattern_that_reads_them() -> None:
     def screen(conversation_id: str, turn: Turn, request: Request) -> Score:
         return Score(T=0.9, I=0.0, F=0.4 if request.side is Side.RESPONSE else 0.0)
 
-    observer = look(screen, "0.9", ask=ask_above(0.2, Side.RESPONSE), sides=("response",))
+    observer = look(screen, "0.9", ask="response.F >= 0.2 or peak(response.F) >= 0.5", sides=("response",))
     session = ObserverSession(observer, HISTORY, "c")
     (given,) = session.observe(Turn(1, "text", "reply"), [Request(PRINCIPLE, Side.RESPONSE)]).given
     assert isinstance(given, Observation)

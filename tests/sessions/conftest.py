@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 
 from turnwise.scoring import Score, TurnScores
 from turnwise.sessions import SessionMemory, SessionState, Stance
-from turnwise.sessions.recorded_sessions import SessionRecord, read_records
 
 NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
 HERE = Path(__file__).parent
@@ -27,11 +25,6 @@ def now() -> datetime:
 @pytest.fixture
 def recorded_file() -> Path:
     return RECORDED
-
-
-@pytest.fixture
-def recorded() -> tuple[SessionRecord, ...]:
-    return read_records(json.loads(RECORDED.read_text(encoding="utf-8")))
 
 
 @pytest.fixture

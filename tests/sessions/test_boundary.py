@@ -11,8 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
-from turnwise.sessions import BoundarySettings, SessionMemory, SessionSettings, boundary_testing, preset
-from turnwise.sessions.stance import weak_signals
+from turnwise.sessions import (
+    BoundarySettings,
+    SessionMemory,
+    SessionSettings,
+    SessionState,
+    boundary_testing,
+    preset,
+)
 
 NOW = datetime(2025, 3, 1, tzinfo=UTC)
 REFUSED = "I can't help with that."
@@ -137,7 +143,13 @@ def test_option_3_looks_at_two_changes(after, turn):
     ],
 )
 def test_weak_signals(trust, balances, degrading, found):
-    assert weak_signals(trust, balances, degrading=degrading) == found
+    state = SessionState("user-1", NOW, NOW, trust=trust, balances=balances)
+    needed = {
+        number
+        for number in (1, 2, 3, 4)
+        if "weak_signals" in boundary_testing(state, BoundarySettings(weak_signals=number), degrading=degrading)
+    }
+    assert needed == set(range(1, found + 1))
 
 
 @pytest.mark.shows("SESSION-4")

@@ -17,11 +17,11 @@ from symbolic import Condition, Run, counterexample, term, ways
 from turnwise.scoring import balance, trust_strength
 from turnwise.sessions import BreakerState, Phase, next_breaker, preset
 from turnwise.sessions.memory import decayed, falsity_ema, push_bit, trust_ema
-from turnwise.sessions.settings import HISTORY
 
 pytestmark = pytest.mark.shows("LATER-2")
 
 PHASES = list(Phase)
+HISTORY = 10
 PRESETS = ("default", "original")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -10,15 +11,16 @@ from hypothesis import strategies as st
 
 from turnwise.scoring import Score, TurnScores
 from turnwise.sessions import (
+    BreakerCounts,
     EngagementMode,
     Friction,
     SessionMemory,
-    SessionTrajectory,
+    SessionState,
     TrustLevel,
+    assess,
     friction,
     preset,
 )
-from turnwise.sessions.stance import original_stance
 
 ORIGINAL = SessionMemory(preset("original"))
 
@@ -37,8 +39,14 @@ ORIGINAL = SessionMemory(preset("original"))
     ],
 )
 def test_the_original_stance(trust, trajectory, mode, level):
-    found = original_stance(trust, SessionTrajectory(trajectory))
-    assert found == (EngagementMode(mode), TrustLevel(level))
+    settings, now = preset("original"), datetime(2025, 3, 1, tzinfo=UTC)
+    settings = replace(settings, trajectory=replace(settings.trajectory, change=0.05))
+    gain = {"degrading": -0.1, "improving": 0.1}.get(trajectory, 0.0)
+    state = SessionState("user-1", now, now, interactions=3, trust=trust, F_first=1 - trust + gain)
+    state = replace(state, breakers=BreakerCounts(3, 0)) if trajectory == "hostile" else state
+    stance = assess(state, settings)
+    assert stance.trajectory == trajectory
+    assert (stance.mode, stance.trust_level) == (EngagementMode(mode), TrustLevel(level))
 
 
 def test_under_three_turns_the_original_is_stable(after):

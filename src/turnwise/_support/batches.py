@@ -9,9 +9,7 @@ Item = TypeVar("Item")
 
 
 def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield the items in lists of `size`, the last one shorter where they run out.
-
-    Where taking an item raises, those before it are yielded first; then the error goes on.
+    """Yield the items in lists of `size`; where taking one raises, those before it are yielded first.
 
     >>> list(batched("abcde", 2))
     [['a', 'b'], ['c', 'd'], ['e']]

@@ -120,9 +120,7 @@ def _whole(text: str) -> int:
 
 
 def read_yaml(text: str) -> Any:
-    """The value of a YAML text: plain values only; what can't be read raises `YamlError`.
-
-    Aliases are refused: a few lines of them can stand for billions of values.
+    """The plain values of a YAML text; aliases are refused, as a few lines of them stand for billions of values.
 
     >>> read_yaml("cusum: {limit: 0.5}")
     {'cusum': {'limit': 0.5}}

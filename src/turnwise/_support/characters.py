@@ -85,14 +85,12 @@ class CharacterTable:
 
 
 def codes_of(text: str) -> NDArray[np.uint32]:
-    """The code points of a text."""
     import numpy as np
 
     return np.frombuffer(utf_32_le_encode(text, "surrogatepass")[0], np.uint32)
 
 
 def text_of(codes: NDArray[np.uint32] | NDArray[np.int32]) -> str:
-    """The text of code points."""
     return utf_32_le_decode(codes.tobytes(), "surrogatepass")[0]
 
 
@@ -146,9 +144,7 @@ def _kind(character: str) -> str:
 
 
 def byte_table(becomes: Mapping[str, str], other: str) -> bytes:
-    """A table for `bytes.translate` of what `kinds_of` returns.
-
-    `becomes` has characters and kinds by what they become, empty for themselves; the first that has one counts.
+    """A table for `bytes.translate` of `kinds_of`: the first form that has a character or kind counts.
 
     >>> kinds_of("a\u00e9 1-").translate(byte_table({"x": LETTERS_AND_DIGITS, "": "-"}, " "))
     b'xx x-'

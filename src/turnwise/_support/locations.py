@@ -22,10 +22,7 @@ from turnwise.errors import LocationError, TurnwiseError
 
 
 def to_path(name: str | PathLike[str], *, home: bool = False) -> Path:
-    r"""The path of a file or folder that is to be opened; with `home` a leading ``~`` is the home of a user.
-
-    A name that can't be that of a file (with a NUL character, or the home of nobody) raises an `OSError`, where
-    Python has other errors: whoever handles a file that can't be opened has handled this too.
+    r"""The path of a file; an `OSError` for a name that none can have, where Python has other errors.
 
     >>> to_path("a\0b")
     Traceback (most recent call last):
@@ -57,9 +54,7 @@ def is_url(name: str | os.PathLike[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A file or folder, local or behind a URL; the name stands as somebody wrote it, without a slash at its end.
-
-    Picklable; opens nothing until it is asked. What can't be reached, read or written raises `LocationError`.
+    """A file or folder, local or behind a URL, opened when it is asked; what fails raises `LocationError`.
 
     >>> Location("s3://bucket/findings/") / "manifest.json"
     Location(name='s3://bucket/findings/manifest.json')
@@ -94,26 +89,21 @@ class Location:
 
     @property
     def base(self) -> str:
-        """The last part of the name."""
         return PurePosixPath(self.name).name if self.is_url else Path(self.name).name
 
     @property
     def parent(self) -> Location:
-        """The folder that it is in."""
         return Location(self.name.rpartition("/")[0] if self.is_url else str(Path(self.name).parent))
 
     def exists(self) -> bool:
-        """Whether there is such a file or folder."""
         with _errors(self, "look at"):
             return self.filesystem.exists(self.name) if self.is_url else self.path.exists()
 
     def is_folder(self) -> bool:
-        """Whether it is a folder."""
         with _errors(self, "look at"):
             return self.filesystem.isdir(self.name) if self.is_url else self.path.is_dir()
 
     def size(self) -> int:
-        """The bytes of a file."""
         with _errors(self, "look at"):
             return int(self.filesystem.size(self.name)) if self.is_url else self.path.stat().st_size
 
@@ -159,12 +149,10 @@ class Location:
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """Open a file for reading bytes."""
         with self.stream() as file:
             yield file
 
     def read(self) -> bytes:
-        """The content of a file."""
         with self.open() as file, _errors(self, "read"):
             return file.read()
 
@@ -174,10 +162,7 @@ class Location:
             return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
     def write(self, content: bytes) -> None:
-        """Write a file whole: a reader sees the old content or the new, never a part.
-
-        Local files are written beside their place and renamed, those of object stores are put in one request.
-        """
+        """Write a file whole: a reader sees the old content or the new, never a part."""
         with _errors(self, "write"):
             if self.is_url:
                 files = self.filesystem

@@ -10,19 +10,13 @@ _MMAP_THRESHOLD = -3
 
 
 def give_back_memory() -> None:
-    """Give memory that nobody uses any more back to the system; glibc would keep much of it for later.
-
-    For after something large, done once: it takes some milliseconds. What loading weights leaves behind is 60 MB.
-    """
+    """Give unused memory back to the system, after something large: loading weights leaves 60 MB."""
     _call_glibc("malloc_trim", 0)
 
 
 def keep_no_freed_arrays() -> None:
-    """From now on let what is larger than 64 KiB go back to the system as soon as nobody uses it.
-
-    For a process with many threads: each has a heap of its own, in which arrays of an observer leave holes. A
-    check of long texts that took 710 MB takes 440 MB then, at the same processor time.
-    """
+    """Let what is larger than 64 KiB go back to the system once freed: threads leave holes in their heaps."""
+    # A check of long texts that took 710 MB takes 440 MB then, at the same processor time.
     _call_glibc("mallopt", _MMAP_THRESHOLD, 64 << 10)
 
 

@@ -34,9 +34,7 @@ def has_many_bytes(text: str, data: bytes) -> bool:
 
 
 class Alphabet:
-    """The characters that expressions (of RE2) tell apart; one of each kind stands for all others.
-
-    An automaton for texts of very many characters, as they are in UTF-8, would be large and slow.
+    """The characters that expressions tell apart; one of each kind stands for others: automata stay small.
 
     >>> Alphabet([r"\\pL\\d", "caf\u00e9"]).squeeze("\u4e00\u4e01 \u2500\u2501 \u00e9")
     '\u02b9\u02b9 \x80\x80 \u00e9'
@@ -102,7 +100,6 @@ class RegexSet:
         self._match = self._set._set.Match  # under the library's own method, as in `LinearRegex`
 
     def present(self, text: str) -> frozenset[str]:
-        """The names of the expressions that match somewhere in a text."""
         data = text.encode("utf-8", "replace")
         if has_many_bytes(text, data):
             data = self._alphabet.squeeze(text).encode("utf-8", "replace")
@@ -114,6 +111,7 @@ class RegexSet:
         return frozenset([self._names[index] for index in found]) if found else frozenset()
 
 
+# An automaton has a state for each mixture of counts that it meets, so that some texts make it very large.
 _COUNT = LinearRegex(r"([^\\])\{[0-9]+,[0-9]{2,}\}")
 
 
@@ -146,8 +144,6 @@ class RegexFilter:
 
 def uncounted(pattern: str) -> str:
     """An expression that matches wherever a given one does, without limits of ten times and more.
-
-    An automaton has a state for each mixture of counts that it meets, so that some texts make it very large.
 
     >>> uncounted("b{,20}[a-z]{0,40} x{2,4}")
     'b{,20}[a-z]* x{2,4}'

@@ -6,7 +6,7 @@ import base64
 import os
 from collections.abc import Mapping
 
-from turnwise._support.visible import visible
+from turnwise._support.visible import shortened, visible
 from turnwise.errors import ObserverError
 from turnwise.linear_regex import SPACE, LinearRegex, Match
 
@@ -42,9 +42,7 @@ _LOOKED_AT = 100_000  # characters of such an error that are looked at
 
 
 def told(error: BaseException, environ: Mapping[str, str] = os.environ) -> str:
-    """An error of foreign code as it may be stored: its type and one short line, without anything like a secret.
-
-    Secrets are the values of environment variables that are named like one, and what has the form of one.
+    """An error of foreign code in a short line, without values of secret variables or what looks like one.
 
     >>> told(ValueError("no answer\\nfrom https://me:pass@host?api_key=12345678"))
     'ValueError: no answer from https://[key]@host?api_key=[key]'
@@ -61,9 +59,7 @@ def told(error: BaseException, environ: Mapping[str, str] = os.environ) -> str:
     text = _USER.sub(lambda _: f"://{HIDDEN}@", text)
     for credential in (_BEARER, *_CREDENTIALS):
         text = credential.sub(lambda found: f"{found[1]}{HIDDEN}", text)
-    line = visible(" ".join(text.split()))
-    line = line if len(line) <= _TOLD else f"{line[:_TOLD]}…"
-    return f"{type(error).__name__}: {line}"
+    return f"{type(error).__name__}: {shortened(visible(' '.join(text.split())), _TOLD)}"
 
 
 class Secret:
@@ -91,14 +87,10 @@ class Secret:
         self._decoded = [_decode(form) for form in self._forms]
 
     def reveal(self) -> str:
-        """The key itself."""
         return self.__value
 
     def hide(self, text: str) -> str:
-        r"""Take the key, plain or encoded, and any other credential of a header out of a text.
-
-        Escapes are seen through, also two kinds of them wrapped around one another. Where it can't be told which
-        part of a text holds the key, the whole text is hidden.
+        r"""Take the key, plain, encoded or escaped, out of a text; all of it where it can't be told where it is.
 
         >>> Secret("sk-12345678", "OPENAI_API_KEY").hide(r"you sent \u0073k-123%34567\u0038!")
         'you sent [key]!'

@@ -33,11 +33,7 @@ def refuse_foreign_objects(
     error: type[TurnwiseError] = StoreCorruptError,
     instead: str = "ask whoever made it for a turnwise export",
 ) -> None:
-    """Refuse a file with anything beside tables and indexes of our own, each defined in our own words.
-
-    A trigger, a view or a computed column could forge what is read and written, or never end. `own` has the
-    statements that make tables and indexes today; `instead` says what to do with a file of somebody else.
-    """
+    """Refuse a file with anything beside `own` tables and indexes: it could forge what is read, or never end."""
     ours = {statement.strip() for statement in own}
     words, names = _words_and_names(frozenset(ours))
     foreign = []

@@ -41,10 +41,7 @@ def file_name(name: str) -> str:
 
 
 def hide_progress_bar(database: DuckDBPyConnection) -> None:
-    """Switch the progress bar off where it is on; the configuration must not be locked yet.
-
-    In a notebook without ipywidgets it is off, and DuckDB refuses to be told so.
-    """
+    """Switch the progress bar off where it is on; without ipywidgets DuckDB refuses to be told so."""
     shown = database.execute("SELECT current_setting('enable_progress_bar')").fetchone()
     if shown is not None and shown[0]:
         database.execute("SET enable_progress_bar = false")
@@ -73,10 +70,7 @@ def cell(value: object) -> object:
 
 
 def write_parquet(path: str | Path, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows to a Parquet file; the same rows give the same bytes.
-
-    `columns` has DuckDB's types by name. Numbers of rows are finite, and None stands for nothing.
-    """
+    """Write rows to a Parquet file, with DuckDB's types by name; the same rows give the same bytes."""
     import duckdb
 
     with TemporaryDirectory() as folder, duckdb.connect() as connection:

@@ -27,6 +27,17 @@ def visible_character(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
+def shortened(text: str, most: int) -> str:
+    """A text in one line of at most so many characters, and a sign where it went on."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[:most]}…"
+
+
+def numbered(number: int, what: str) -> str:
+    """A number of things, such as ``1 turn`` and ``2 turns``."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 _SHOWN_DIGITS = 40  # digits of a whole number that a message shows; Python refuses to print those of thousands
 
 

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     )
     from turnwise.observers.local import LocalObserver, LocalSmallObserver
     from turnwise.observers.replay import ReplayObserver
+    from turnwise.observers.second_look import SecondLookObserver
 
 __all__ = [
     "DEFAULT_OBSERVER",
@@ -110,6 +111,7 @@ __all__ = [
     "Script",
     "ScriptedClient",
     "ScriptedObserver",
+    "SecondLookObserver",
     "Setting",
     "SharesAllowance",
     "Stage",
@@ -132,31 +134,13 @@ __all__ = [
 ]
 
 _LAZY = {
-    "turnwise.observers.conformance": ("check_observer",),
-    "turnwise.observers.llm": (
-        "Batch",
-        "BatchDone",
-        "ChatClient",
-        "ChatError",
-        "ChatReply",
-        "ChatRequest",
-        "FaultKind",
-        "LastingLlmObserver",
-        "LlmObserver",
-        "LlmSettings",
-        "Message",
-        "ScriptedClient",
-    ),
-    "turnwise.observers.local": (
-        "LocalObserver",
-        "LocalSmallObserver",
-    ),
-    "turnwise.observers.replay": ("ReplayObserver",),
-    "turnwise.observers.ablation": (
-        "LeftOut",
-        "Why",
-        "explain",
-    ),
+    "ablation": "LeftOut Why explain",
+    "conformance": "check_observer",
+    "llm": "Batch BatchDone ChatClient ChatError ChatReply ChatRequest FaultKind LastingLlmObserver LlmObserver "
+    "LlmSettings Message ScriptedClient",
+    "local": "LocalObserver LocalSmallObserver",
+    "replay": "ReplayObserver",
+    "second_look": "SecondLookObserver",
 }
 """What stands where: loaded when it is asked for, since most need none of it."""
 
@@ -165,6 +149,6 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     for module, names in _LAZY.items():
-        if name in names:
-            return getattr(import_module(module), name)
+        if name in names.split():
+            return getattr(import_module(f"turnwise.observers.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

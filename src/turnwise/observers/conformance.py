@@ -38,6 +38,7 @@ WINDOW = 2
 CLOSE = 1e-6
 """How near scores of many conversations at once come to those of turn by turn."""
 
+_CONTEXTS = tuple(Context(mode, WINDOW if mode is ContextMode.WINDOW else None) for mode in ContextMode)
 _Outcomes = dict[tuple[int, str, Side], Any]
 
 _OWN = Principle(
@@ -218,7 +219,7 @@ def _close(one: Any, other: Any) -> bool:
 
 
 def _check_unsupported(observer: Observer) -> None:
-    for context in _all_contexts():
+    for context in _CONTEXTS:
         if context.mode not in observer.info.contexts:
             try:
                 observer.start("kit", context)
@@ -232,7 +233,7 @@ def _check_journal(factory: Callable[[], Observer], *, repeats: bool) -> None:
     observer = factory()
     if not isinstance(observer, KeepsReplies):
         raise AssertionError("journal: one observer of the factory keeps replies and another does not")
-    context = next(_contexts(observer))
+    context = _contexts(observer)[0]
     turns = (Turn(1, "Is it raining?", "Yes."), Turn(2, "Then I stay at home.", None))
     journal = MemoryJournal()
     first = _given(observer.with_journal(journal), context, turns)
@@ -333,12 +334,8 @@ def _asked(turn: Turn, wanted: Collection[Request]) -> tuple[Request, ...]:
     return tuple(request for request in wanted if turn.text(request.side) is not None)
 
 
-def _all_contexts() -> tuple[Context, ...]:
-    return tuple(Context(mode, WINDOW if mode is ContextMode.WINDOW else None) for mode in ContextMode)
-
-
-def _contexts(observer: Observer) -> Iterator[Context]:
-    return (context for context in _all_contexts() if context.mode in observer.info.contexts)
+def _contexts(observer: Observer) -> list[Context]:
+    return [context for context in _CONTEXTS if context.mode in observer.info.contexts]
 
 
 def _demand(kept: bool, label: str, message: str) -> None:

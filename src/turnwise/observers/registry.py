@@ -102,8 +102,7 @@ def build_observer(spec: str, **settings: object) -> Observer:
     >>> build_observer("scripted:0.1,0.4", version="7").info.version
     '7'
     """
-    name, factory = _factory(spec)
-    return _built(spec, name, factory, settings)
+    return _built(spec, settings)
 
 
 def build_live_observer(spec: str, **settings: object) -> Observer:
@@ -111,8 +110,7 @@ def build_live_observer(spec: str, **settings: object) -> Observer:
 
     One that asks a service gives up soon, and asks again at the next text.
     """
-    name, factory = _factory(spec)
-    return _built(spec, name, getattr(factory, "live", factory), settings)
+    return _built(spec, settings, live=True)
 
 
 def build_cost_estimator(spec: str, **settings: object) -> CostEstimator:
@@ -127,11 +125,10 @@ def build_cost_estimator(spec: str, **settings: object) -> CostEstimator:
         UnknownNameError: no observer has that name, or it has no such setting.
         ObserverError: the argument does not fit the observer.
     """
-    name, factory = _factory(spec)
-    make = getattr(factory, "cost_estimator", None)
+    make = getattr(_factory(spec)[1], "cost_estimator", None)
     if make is None:
         raise UsageError(f"observer {spec!r} costs nothing: only a paid observer has a cost to estimate")
-    made: CostEstimator = _made(spec, name, make, settings)
+    made: CostEstimator = _made(spec, make, settings)
     return made
 
 
@@ -174,7 +171,10 @@ def observer_settings(name: str) -> dict[str, Setting]:
     >>> {name: setting.default for name, setting in observer_settings("scripted").items()}
     {'version': '1'}
     """
-    return _known_settings(name)
+    kind, factory = _factory(name)
+    inner = getattr(factory, "inner_settings", None)  # of an observer that it puts others' settings into
+    argument = name[len(kind) + 1 :]
+    return {**(inner(argument) if inner is not None and argument else {}), **_settings(factory)}
 
 
 def read_settings(spec: str, texts: Iterable[str]) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def read_settings(spec: str, texts: Iterable[str]) -> dict[str, Any]:
     {'version': '2'}
     """
     name = spec.partition(":")[0]
-    known = _known_settings(spec)
+    known = observer_settings(spec)
     values = {}
     for text in texts:
         setting, equals, value = (part.strip() for part in text.partition("="))
@@ -207,8 +207,9 @@ def _factory(spec: str) -> tuple[str, ObserverFactory]:
     return name, OBSERVERS.get(name)
 
 
-def _built(spec: str, name: str, make: Callable[..., Any], settings: Mapping[str, object]) -> Observer:
-    observer: Observer = _made(spec, name, make, settings)
+def _built(spec: str, settings: Mapping[str, object], *, live: bool = False) -> Observer:
+    name, factory = _factory(spec)
+    observer: Observer = _made(spec, getattr(factory, "live", factory) if live else factory, settings)
     check_made("observer", name, observer, "parameters", "start", "observe")
     try:
         info = observer.info
@@ -218,7 +219,7 @@ def _built(spec: str, name: str, make: Callable[..., Any], settings: Mapping[str
     return observer
 
 
-def _made(spec: str, name: str, make: Callable[..., Made], settings: Mapping[str, object]) -> Made:
+def _made(spec: str, make: Callable[..., Made], settings: Mapping[str, object]) -> Made:
     """Call a factory, or a method that takes the same, with the argument of a specification and settings."""
     _, colon, argument = spec.partition(":")
     try:
@@ -234,7 +235,7 @@ def _grouped(spec: str, settings: Mapping[str, object]) -> dict[str, Any]:
     if not settings:
         return {}
     name, make = _factory(spec)
-    known, parameters = _known_settings(spec), inspect.signature(make).parameters
+    known, parameters = observer_settings(spec), inspect.signature(make).parameters
     arguments: dict[str, Any] = {}
     within: dict[str, dict[str, object]] = {}
     for key, value in settings.items():
@@ -250,14 +251,6 @@ def _grouped(spec: str, settings: Mapping[str, object]) -> dict[str, Any]:
         given = isinstance(default, plain)
         arguments[parameter] = dataclasses.replace(default, **values) if given else plain(**values)
     return arguments
-
-
-def _known_settings(spec: str) -> dict[str, Setting]:
-    """The settings of an observer, and those of the observer that it puts others' settings into."""
-    name, factory = _factory(spec)
-    inner = getattr(factory, "inner_settings", None)
-    argument = spec[len(name) + 1 :]
-    return {**(inner(argument) if inner is not None and argument else {}), **_settings(factory)}
 
 
 def _known(name: str, setting: str, known: Mapping[str, Setting]) -> Setting:
@@ -334,23 +327,19 @@ def _checked_info(name: str, info: object) -> ObserverInfo:
     """Check that what an observer says of itself can be shown and relied on."""
     if not isinstance(info, ObserverInfo):
         raise PluginError(f"observer {name!r} must describe itself by an ObserverInfo, not {type(info).__name__}")
-    wrong = [
-        field for field in ("name", "version", "summary", "needs") if not isinstance(getattr(info, field), str)
-    ]
-    if not isinstance(info.contexts, tuple) or not all(isinstance(mode, ContextMode) for mode in info.contexts):
-        wrong.append("contexts")
-    if not (info.principles is None or _are_texts(info.principles)):
-        wrong.append("principles")
-    if not (info.base is None or isinstance(info.base, str)):
-        wrong.append("base")
-    if not _are_texts(info.training_sources):
-        wrong.append("training_sources")
-    if not isinstance(info.operating_points, Mapping):
-        wrong.append("operating_points")
+    right = {
+        **{field: isinstance(getattr(info, field), str) for field in ("name", "version", "summary", "needs")},
+        "contexts": _are(ContextMode, info.contexts),
+        "principles": info.principles is None or _are(str, info.principles),
+        "base": isinstance(info.base, str | None),
+        "training_sources": _are(str, info.training_sources),
+        "operating_points": isinstance(info.operating_points, Mapping),
+    }
+    wrong = [field for field, fits in right.items() if not fits]
     if wrong:
         raise PluginError(f"observer {name!r} must give an ObserverInfo with a right {', '.join(wrong)}")
     return info
 
 
-def _are_texts(values: object) -> bool:
-    return isinstance(values, tuple) and all(isinstance(value, str) for value in values)
+def _are(kind: type, values: object) -> bool:
+    return isinstance(values, tuple) and all(isinstance(value, kind) for value in values)

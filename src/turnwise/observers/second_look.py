@@ -11,7 +11,6 @@ import copy
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Any, Literal, TypeVar
 
 from turnwise.conversation import Side, Turn
@@ -45,7 +44,7 @@ from turnwise.observers.registry import (
 from turnwise.observers.session import ObserverSession
 from turnwise.patterns import Evaluator, parse
 from turnwise.principles import Principle, builtin_principles
-from turnwise.scoring import Reply, ReplyJournal, Score, TurnScores
+from turnwise.scoring import ReplyJournal, Score, TurnScores
 
 SCREEN, JUDGE = "screen", "judge"
 
@@ -71,18 +70,9 @@ _Answer = TypeVar("_Answer", Observation, ObservationFailure, Given, Given | Non
 def ask_above(threshold: float, side: Side = Side.PROMPT) -> str:
     """The pattern that asks about turns whose F reaches a threshold, and about all once one was a clear sign.
 
-    Args:
-        threshold: F of the screen, in [0, 1].
-        side: the half of the turn that it looks at.
-
-    Raises:
-        UsageError: the threshold is outside of [0, 1].
-
     >>> ask_above(0.2)
     'F >= 0.2 or peak(F) >= 0.5'
     """
-    if not 0 <= threshold <= 1:
-        raise UsageError(f"the F from which a turn is asked about must be in [0, 1], not {threshold}")
     series = "F" if side is Side.PROMPT else "response.F"
     return f"{series} >= {threshold:g} or peak({series}) >= {max(threshold, SUSPICION):g}"
 
@@ -425,7 +415,6 @@ def _is_wanted(one: Given, wanted: Collection[Request]) -> bool:
 
 
 def _paid(one: _Answer, judge: Given | None) -> _Answer:
-    """An answer with what the judge cost."""
     if one is None or isinstance(one, NotRead) or judge is None or isinstance(judge, NotRead):
         return one
     return replace(one, cost_usd=judge.cost_usd, latency_s=judge.latency_s)
@@ -461,22 +450,9 @@ class _Estimator:
 
     def __init__(self, observer: SecondLookObserver, judge: CostEstimator) -> None:
         self._observer, self._judge = observer, judge
+        self.price_as_of, self.reuses_replies = judge.price_as_of, judge.reuses_replies
+        self.together, self.is_readable = judge.together, judge.is_readable
         self._latest: tuple[Sequence[Turn], Context, frozenset[int]] | None = None
-
-    @property
-    def price_as_of(self) -> date | None:
-        """The day of the judge's prices."""
-        return self._judge.price_as_of
-
-    @property
-    def reuses_replies(self) -> bool:
-        """Whether the judge's kept reply answers the same request again."""
-        return self._judge.reuses_replies
-
-    @property
-    def together(self) -> bool:
-        """Whether the judge is asked for all principles of a side at once."""
-        return self._judge.together
 
     def requests(
         self, principles: Sequence[Principle], turns: Sequence[Turn], turn: int, side: Side, context: Context
@@ -484,10 +460,6 @@ class _Estimator:
         """The judge's requests; none of a turn that it is not asked about."""
         asked = turn in self.asked(turns, context)
         return self._judge.requests(principles, turns, turn, side, context) if asked else []
-
-    def is_readable(self, reply: Reply, principles: Sequence[Principle]) -> bool:
-        """Whether the judge's kept reply gives a score."""
-        return self._judge.is_readable(reply, principles)
 
     def estimate(
         self,
@@ -504,10 +476,7 @@ class _Estimator:
         return Estimate(0, 0, 0.0, 0.0)
 
     def asked(self, turns: Sequence[Turn], context: Context) -> frozenset[int]:
-        """The turns that the judge is asked about; the latest conversation is remembered.
-
-        What is drawn is drawn by the first text, since the conversation has no name here.
-        """
+        """The turns that the judge is asked about; drawn by the first text, as the conversation has no name."""
         if self._latest is None or self._latest[:2] != (turns, context):
             observer = self._observer
             state = observer.start(turns[0].prompt if turns else "", context)

@@ -201,8 +201,7 @@ class ObserverSession:
             if missing.pop((item.principle, item.side), None) is None:
                 raise ObserverError(
                     f"{self._named()} gave a score for {item.principle}, {item.side} at turn {turn.number} "
-                    "that was "
-                    "not asked for, or gave it twice; it must give each once"
+                    "that was not asked for, or gave it twice; it must give each once"
                 )
         return tuple(missing.values())
 
@@ -279,14 +278,7 @@ _log = logging.getLogger("turnwise.observers")
 
 
 class Look(NamedTuple):
-    """What screen and judge made of a text.
-
-    Args:
-        asked: why the judge was asked, see `Stage`; None where it was not.
-        unanswered: why there is no score of it all the same, such as ``budget``; None where there is.
-        screen: the screen's own score; None where it has none.
-        judge: the judge's; likewise.
-    """
+    """What screen and judge gave for a text, why the judge was asked, and why it gave no score all the same."""
 
     asked: str | None
     unanswered: str | None
@@ -295,7 +287,6 @@ class Look(NamedTuple):
 
     @classmethod
     def of(cls, stages: Sequence[Stage]) -> Look:
-        """What the stages of an answer say."""
         asked = next((stage.asked for stage in stages), "")
         given = {stage.name: stage.given for stage in stages}
         screen, judge = (_score(given.get(name)) for name in ("screen", "judge"))

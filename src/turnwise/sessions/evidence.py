@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from turnwise._support.bounded import read_json
-from turnwise._support.visible import shown
+from turnwise._support.visible import numbered, shown
 from turnwise.errors import SessionError
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions.settings import EvidenceSettings, in_range, whole
@@ -30,15 +30,9 @@ _DIGITS: Final = 4
 
 
 class Prior(NamedTuple):
-    """What is known of a person from elsewhere.
+    """Weight, number and days since the first of a person's incidents elsewhere."""
 
-    Args:
-        weight: weight of the incidents, faded, at least 0.
-        incidents: how many they are.
-        days: days since the first of them, at least 0.
-    """
-
-    weight: float = 0.0
+    weight: float = 0.0  # faded
     incidents: int = 0
     days: float = 0.0
 
@@ -181,10 +175,10 @@ class Counted(NamedTuple):
     @property
     def words(self) -> str:
         """The same in plain words; empty for nothing."""
-        parts = [f"F {self.F:.2f} for {_counted(self.turns, 'turn')}"] if self.turns else []
+        parts = [f"F {self.F:.2f} for {numbered(self.turns, 'turn')}"] if self.turns else []
         if self.days:
-            what = _counted(self.incidents, "incident") if self.incidents else "near misses or blocked prompts"
-            parts.append(f"{what} in {_counted(self.days, 'day')}")
+            what = numbered(self.incidents, "incident") if self.incidents else "near misses or blocked prompts"
+            parts.append(f"{what} in {numbered(self.days, 'day')}")
         return "; ".join([*parts, "held until they fade"] if self.held else parts)
 
 
@@ -201,10 +195,6 @@ def counted(evidence: Evidence, settings: EvidenceSettings, days: float, point: 
         incidents = evidence.incidents + evidence.prior.incidents
         over = max(1, math.ceil(max(days, evidence.prior.days)))
     return Counted(F, turns, incidents, over, strikes >= settings.held)
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from turnwise.sessions.evidence import NO_EVIDENCE, NO_PRIOR, PERSON, PersonReco
 from turnwise.sessions.memory import SessionMemory
 from turnwise.sessions.stance import Stance
 from turnwise.sessions.state import SESSION, SessionState
-from turnwise.sessions.state_store import ChangesStates, StateStore
+from turnwise.sessions.state_store import ChangesStates, Result, StateStore
 
 Taken = tuple[SessionState, Stance]
 
@@ -82,7 +82,7 @@ class Sessions:
         """
         at = self._clock() if now is None else now
 
-        def change(state: SessionState, prior: Prior) -> tuple[SessionState, Stance]:
+        def change(state: SessionState, prior: Prior) -> Taken:
             about: dict[str, Any] = {"response": response, "conversation_id": conversation_id, "key": key}
             return self._memory.update(state, scores, at, prior=prior, **about)
 
@@ -98,11 +98,21 @@ class Sessions:
         """
         now = self._clock()
 
-        def change(state: SessionState, prior: Prior) -> tuple[SessionState, Stance]:
-            after = self._memory.noted(state, weight, now, prior)
-            return after, self._memory.assess(after)
+        def change(state: SessionState, prior: Prior) -> Taken:
+            return self._assessed(self._memory.noted(state, weight, now, prior))
 
         return self._with_person(session_id, person, now, change)
+
+    def _assessed(self, state: SessionState) -> Taken:
+        return state, self._memory.assess(state)
+
+    def _change(
+        self, session_id: str, at: datetime, apply: Callable[[SessionState], tuple[SessionState, Result]]
+    ) -> Result:
+        """Change a session, which begins at this time where it is not known."""
+        return self._store.change(
+            SESSION, session_id, lambda state: apply(state or self._memory.start(session_id, at))
+        )
 
     def _with_person(
         self, session_id: str, person: str, at: datetime, change: Callable[[SessionState, Prior], Taken]
@@ -112,26 +122,18 @@ class Sessions:
         record = self._store.get(PERSON, person) if person and rules is not None else None
         more = 0.0, 0
 
-        def change_session(state: SessionState | None) -> tuple[SessionState, Stance]:
+        def change_session(before: SessionState) -> Taken:
             nonlocal more
-            before = state or self._memory.start(session_id, at)
-            half_life = None if rules is None else rules.half_life
-            prior = NO_PRIOR if record is None else self._prior(record, before, at, half_life)
+            prior = NO_PRIOR if record is None or rules is None else _prior(record, before, at, rules.half_life)
             after, stance = change(before, prior)
             more = self._memory.added(before, after)
             return after, stance
 
-        stance = self._store.change(SESSION, session_id, change_session)
+        stance = self._change(session_id, at, change_session)
         if person and rules is not None and (abs(more[0]) >= _LEAST or more[1]):
             # `more` is that of the session as it was changed last, where a store changes it again.
             self._change_person(person, at, lambda: more)
         return stance
-
-    @staticmethod
-    def _prior(record: PersonRecord, session: SessionState, now: datetime, half_life: timedelta | None) -> Prior:
-        own = session.evidence
-        left = faded(own.weight, now - session.last_at, half_life)
-        return record.prior(now, own._replace(weight=left), half_life)
 
     def _change_person(self, person: str, at: datetime, more: Callable[[], tuple[float, int]]) -> None:
         rules = self._memory.settings.evidence
@@ -154,13 +156,9 @@ class Sessions:
             session_id: id of the session.
             response: text of the response; only whether it refuses is kept.
         """
-        now = self._clock()
-
-        def change(state: SessionState | None) -> tuple[SessionState, Stance]:
-            after = self._memory.answered(state or self._memory.start(session_id, now), response)
-            return after, self._memory.assess(after)
-
-        return self._store.change(SESSION, session_id, change)
+        return self._change(
+            session_id, self._clock(), lambda state: self._assessed(self._memory.answered(state, response))
+        )
 
     def correct(
         self, session_id: str, key: str, scores: TurnScores, answer: Mapping[str, Any], *, person: str = ""
@@ -181,17 +179,16 @@ class Sessions:
             return None
         at, more = self._clock(), (0.0, 0)
 
-        def change(state: SessionState | None) -> tuple[SessionState, Stance | None]:
+        def change(before: SessionState) -> tuple[SessionState, Stance | None]:
             nonlocal at, more
-            before = state or self._memory.start(session_id, at)
             after = self._memory.correct(before, key, scores, answer)
             if after is None:
                 more = 0.0, 0
                 return before, None
             at, more = after.last_at, self._memory.added(before, after)
-            return after, self._memory.assess(after)
+            return self._assessed(after)
 
-        stance = self._store.change(SESSION, session_id, change)
+        stance = self._change(session_id, at, change)
         if person and stance is not None and (more[0] > 0.0 or self._store.get(PERSON, person) is not None):
             self._change_person(person, at, lambda: more)
         return stance
@@ -199,14 +196,8 @@ class Sessions:
     def settle(self, session_id: str, key: str) -> None:
         """Drop what `correct` needs of a turn, which won't be corrected any more."""
         state = self._store.get(SESSION, session_id)
-        if state is None or state.open is None:
-            return
-        now = self._clock()
-
-        def change(state: SessionState | None) -> tuple[SessionState, None]:
-            return self._memory.settle(state or self._memory.start(session_id, now), key), None
-
-        self._store.change(SESSION, session_id, change)
+        if state is not None and state.open is not None:
+            self._change(session_id, self._clock(), lambda state: (self._memory.settle(state, key), None))
 
     def stance(self, session_id: str) -> Stance | None:
         """Return the stance towards a session as it is, or None for one that is not known."""
@@ -228,14 +219,12 @@ class Sessions:
             self._store.change(PERSON, session_id, lambda _: (PersonRecord(session_id, now, now), None))
         if self._store.get(SESSION, session_id) is None:
             return None
-
-        def change(state: SessionState | None) -> tuple[SessionState, Stance]:
-            before = state or self._memory.start(session_id, now)
-            fresh = BreakerState(trust=self._memory.settings.breaker.initial)
-            after = replace(before, breaker=fresh, evidence=NO_EVIDENCE, open=None)
-            return after, self._memory.assess(after)
-
-        return self._store.change(SESSION, session_id, change)
+        fresh = BreakerState(trust=self._memory.settings.breaker.initial)
+        return self._change(
+            session_id,
+            now,
+            lambda state: self._assessed(replace(state, breaker=fresh, evidence=NO_EVIDENCE, open=None)),
+        )
 
     def over(self, states: ChangesStates | None = None, *, clock: Clock | None = None) -> Sessions:
         """Return sessions by the same rules with another store for changes, or another clock.
@@ -258,3 +247,9 @@ class Sessions:
         """Have the store drop expired sessions, and return how many; none where sessions don't expire."""
         limit = self._memory.settings.expires_after
         return 0 if limit is None else self._keeper.purge(self._clock() - limit)
+
+
+def _prior(record: PersonRecord, session: SessionState, now: datetime, half_life: timedelta | None) -> Prior:
+    own = session.evidence
+    left = faded(own.weight, now - session.last_at, half_life)
+    return record.prior(now, own._replace(weight=left), half_life)

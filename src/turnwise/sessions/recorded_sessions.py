@@ -31,18 +31,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """One recorded session.
-
-    ``label`` is ``"attack"`` or ``"benign"``. ``balances``, in [−1, 1], and ``trust``, in [0, 1], have a value
-    after each turn, at least one. ``trajectory`` is where it was heading at the end by the original rule, ``mode``
-    the engagement mode at the end; None where not recorded.
-    """
+    """Balance, in [−1, 1], and trust, in [0, 1], after each turn, and what was recorded at the end."""
 
     scenario: str
     label: str
     balances: tuple[float, ...]
     trust: tuple[float, ...]
-    trajectory: str | None = None
+    trajectory: str | None = None  # by the original rule
     mode: str | None = None
 
     def __post_init__(self) -> None:
@@ -59,11 +54,8 @@ class SessionRecord:
 
     @property
     def strengths(self) -> tuple[float, ...]:
-        """Trust strength of each turn as its balance tells it: −1 stands for a breaker, 0.3, any other for 1.
-
-        A text of more than 5,000 characters may have balance −1 and another strength; where trust was recorded
-        from one, `reproduced` and `trust` differ.
-        """
+        """Trust strength of each turn as its balance tells it: −1 stands for a breaker, 0.3, any other for 1."""
+        # A text of more than 5,000 characters may have balance −1 and another strength.
         return tuple(0.3 if balance <= -1.0 else 1.0 for balance in self.balances)
 
     @property
@@ -77,14 +69,11 @@ class SessionRecord:
 
     @property
     def deltas(self) -> tuple[float, ...]:
-        """Change of balance from one turn to the next."""
         return tuple(after - before for before, after in pairwise(self.balances))
 
 
 def read_records(data: object) -> tuple[SessionRecord, ...]:
-    """Read records from JSON: a list of objects with ``scenario``, ``label``, ``balances``, ``trust``.
-
-    ``recorded_trajectory`` and ``recorded_mode`` are optional; other keys are ignored.
+    """Read a JSON list of records, in which ``recorded_trajectory`` and ``recorded_mode`` are optional.
 
     >>> read_records([{"scenario": "a", "label": "benign", "balances": [0.8], "trust": [0.65]}])[0].strengths
     (1.0,)
@@ -144,10 +133,7 @@ def _kind(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RecordRule:
-    """A rule of the table.
-
-    ``source`` is ``"summary"`` for a rule of the validation summary's table, ``"ours"`` for one added here.
-    """
+    """A rule of the validation summary's table (source ``summary``), or one added here (``ours``)."""
 
     name: str
     source: str
@@ -175,10 +161,7 @@ def _falling(record: SessionRecord) -> bool:
 
 
 def _short_windows(record: SessionRecord) -> bool:
-    """Whether tuning option 3 fires at any turn: 2 of 3 turns breakers, or 2 changes falling.
-
-    Records hold no F: a turn that cut trust strength counts as one with F > 0.6, which misses F from 0.6 to 0.65.
-    """
+    """Whether tuning option 3 fires at any turn; a turn that cut trust strength stands for F > 0.6."""
     broken = [strength < 1.0 for strength in record.strengths]
     turns = range(1, len(broken) + 1)
     return any(
@@ -211,7 +194,6 @@ RULES = (
 
 
 def rate_rules(records: Iterable[SessionRecord], rules: Iterable[RecordRule] = RULES) -> tuple[RuleRates, ...]:
-    """What each rule does on some records."""
     kept = tuple(records)
     sizes = {label: sum(record.label == label for record in kept) for label in LABELS}
     rows = []

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from turnwise._support.visible import numbered
 from turnwise.conversation import Turn
 from turnwise.scoring import Score, TurnScores
 from turnwise.sessions.refusal import is_refusal
@@ -135,8 +136,7 @@ def _alarm_words(lead: int | None) -> str:
         return ""
     if not lead:
         return "; first alarm at that turn"
-    many = f"{abs(lead)} turn{'' if abs(lead) == 1 else 's'}"
-    return f"; first alarm {many} {'before' if lead > 0 else 'after'}"
+    return f"; first alarm {numbered(abs(lead), 'turn')} {'before' if lead > 0 else 'after'}"
 
 
 def outcomes_of(turns: Iterable[Turn], scores: Iterable[TurnScores]) -> Outcomes | None:
@@ -163,10 +163,8 @@ def outcomes_of(turns: Iterable[Turn], scores: Iterable[TurnScores]) -> Outcomes
 
 def first_break(scores: Iterable[TurnScores]) -> int | None:
     """The first turn whose reply gave way, by its scores alone; None where none did."""
-    return next(
-        (one.turn for one in scores if any(score.F >= GAVE_WAY_FROM for score in one.response_scores.values())),
-        None,
-    )
+    given = ((one.turn, one.response_scores.values()) for one in scores)
+    return next((turn for turn, found in given if any(score.F >= GAVE_WAY_FROM for score in found)), None)
 
 
 def nearest_break(scores: Iterable[TurnScores]) -> int | None:

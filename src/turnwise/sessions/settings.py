@@ -26,9 +26,7 @@ RULES = ("corrected", "original")
 def in_range(
     name: str, value: object, low: float, high: float, *, above: bool = False, below: bool = False
 ) -> None:
-    """Raise SessionError unless a setting is a number in its range.
-
-    ``above`` excludes ``low`` itself, ``below`` excludes ``high``; both are finite.
+    """Raise SessionError unless a number is in its range, from above `low` or to below `high` where said.
 
     >>> in_range("alpha", 0, 0.0, 1.0, above=True)
     Traceback (most recent call last):

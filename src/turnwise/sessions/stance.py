@@ -49,9 +49,7 @@ def weak_signals(trust: float, balances: Sequence[float], *, degrading: bool) ->
 
 
 def mean_change(balances: Sequence[float], window: int) -> float:
-    """The mean of the last ``window`` changes of balance, oldest first; 0.0 while there are fewer.
-
-    The changes between turns add up to the change over all of them, so two balances are enough.
+    """The mean of the last `window` changes of balance, oldest first; 0.0 while there are fewer.
 
     >>> mean_change((0.75, -1.0, -1.0), 2)
     -0.875
@@ -369,10 +367,7 @@ def assess(
 def original_stance(
     trust: float, trajectory: SessionTrajectory, *, low: float = 0.4, high: float = 0.6
 ) -> tuple[EngagementMode, TrustLevel]:
-    """Mode and trust level by the original rules.
-
-    Hostile is terminated; degrading, or trust below 0.4, is guarded; stable, or trust below 0.6, is cautious; only
-    improving with trust of 0.6 or more is normal.
+    """Mode and trust level by the original rules; only improving with trust of 0.6 or more is normal.
 
     >>> original_stance(0.97, SessionTrajectory.STABLE)[0].value
     'cautious'

@@ -87,30 +87,18 @@ _CLOSED = BreakerState()
 
 @dataclass(frozen=True, slots=True)
 class TakenTurn:
-    """A turn as it was taken into a session.
-
-    Args:
-        scores: what it was taken with.
-        at: when, aware.
-        conversation_id: the conversation that it is part of.
-        refused: whether the response to it refused.
-        key: names it while its scores may be corrected, and after that; empty for a turn that can't be.
-        answer: what corrected it, as `Sessions.correct` was given it; None before.
-        prior: what was known of the person from elsewhere.
-        weight: of an event that is no turn; 0 for a turn.
-    """
+    """A turn as it was taken in, and what corrected it; one with a weight is an event that is no turn."""
 
     scores: TurnScores
     at: datetime
     conversation_id: str | None = None
     refused: bool = False
-    key: str = ""
+    key: str = ""  # names it while its scores may be corrected, and after that
     answer: Mapping[str, Any] | None = None
     prior: Prior = NO_PRIOR
     weight: float = 0.0
 
     def to_list(self) -> list[Any]:
-        """The turn as JSON values."""
         length, triples = self.scores.length, to_triples(self.scores.scores)
         head = [self.key, self.at.isoformat(), self.conversation_id, self.refused]
         return [*head, length, triples, self.answer, *self.prior, self.weight]
@@ -136,18 +124,12 @@ class TakenTurn:
 
 @dataclass(frozen=True, slots=True)
 class OpenTurns:
-    """The turns of a session from the first one whose scores may still be corrected.
-
-    Args:
-        before: the session before the first of them.
-        turns: the turns since, in the order in which they were taken.
-    """
+    """The turns from the first one whose scores may still be corrected, and the session before them."""
 
     before: SessionState
     turns: Sequence[TakenTurn] = ()
 
     def find(self, key: str) -> TakenTurn | None:
-        """The turn of a key; None where it is not among them."""
         return next((one for one in self.turns if one.key == key), None)
 
 
@@ -366,14 +348,6 @@ def _end(state: SessionState) -> SessionState | None:
     )
 
 
-def _last_at(state: SessionState) -> datetime:
-    return state.last_at
-
-
-def _owner(state: SessionState) -> str:
-    return state.session_id
-
-
 _WORDS: Final = (
     b'"recovery","terminated","violated",{"id":"","at":[17,17],"turns":1,"trust":0.7,"F":[0.0,0.0,0.0],"F_history":'
     b'[0.0,0.1],"balances":[0.85,0.7,-0.5],"breakers":[0,0,0],"refusals":[0,0],"exchanges":[0,0,0,0],'
@@ -381,5 +355,14 @@ _WORDS: Final = (
 )
 """What payloads of both versions have in common; the first had no evidence. It never changes: readers need it."""
 
-SESSION: Final = StateKind("session", 2, _dump, _load, used_at=_last_at, remnant=_end, owner=_owner, words=_WORDS)
+SESSION: Final = StateKind(
+    "session",
+    2,
+    _dump,
+    _load,
+    used_at=lambda state: state.last_at,
+    remnant=_end,
+    owner=lambda state: state.session_id,
+    words=_WORDS,
+)
 """Session states in a state store."""

@@ -27,16 +27,7 @@ MOST_BYTES: Final = 64_000_000
 
 
 def no_parts(_: Any) -> Mapping[str, bytes]:
-    """The parts of a state of a kind without any."""
     return {}
-
-
-def _no_remnant(_: Any) -> None:
-    return None
-
-
-def _no_owner(_: Any) -> str:
-    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +56,8 @@ class StateKind(Generic[State]):
     dump: Callable[[State], bytes]
     load: Callable[[bytes, str, int], State]
     used_at: Callable[[State], datetime] | None = None
-    remnant: Callable[[State], State | None] = _no_remnant
-    owner: Callable[[State], str] = _no_owner
+    remnant: Callable[[State], State | None] = lambda _: None
+    owner: Callable[[State], str] = lambda _: ""
     parts: Callable[[State], Mapping[str, bytes]] = no_parts
     words: bytes = b""
 
@@ -201,7 +192,6 @@ class Evicted:
 
 
 def no_room_for_ends(limit: int) -> SessionError:
-    """The error of a store that would have to forget that a session was terminated."""
     return SessionError(
         f"the end of {limit + 1} terminated sessions can't be remembered within ended_limit={limit}: raise it, or "
         "pass on_evict and ban them elsewhere"

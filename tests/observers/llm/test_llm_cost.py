@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
 
 import pytest
 
@@ -23,7 +22,6 @@ from turnwise.observers import (
     ScriptedClient,
     build_cost_estimator,
 )
-from turnwise.observers.llm import Price, estimate, render
 from turnwise.principles import load_principle
 from turnwise.scoring import MemoryJournal
 
@@ -173,9 +171,12 @@ class TestBudget:
 
 class TestEstimate:
     def test_needs_no_key_and_no_network(self, turns):
-        endpoint = build_cost_estimator("llm:openai/gpt-4.1-mini", repeats=3)
-        given = endpoint.estimate([PRINCIPLE], turns, 3, Side.PROMPT, Context.parse("history"))
-        once = estimate(render(PRINCIPLE, turns, 3, Side.PROMPT, Context.parse("history")), endpoint.price, 1_024)
+        once, given = (
+            build_cost_estimator("llm:openai/gpt-4.1-mini", repeats=repeats).estimate(
+                [PRINCIPLE], turns, 3, Side.PROMPT, Context.parse("history")
+            )
+            for repeats in (1, 3)
+        )
         assert given.prompt_tokens == 3 * once.prompt_tokens
         assert given.completion_tokens == 3 * 160
         assert given.cost_usd == pytest.approx(3 * once.cost_usd)
@@ -204,4 +205,5 @@ class TestEstimate:
         assert given.prompt_tokens > 500
 
     def test_a_price(self):
-        assert Price(2.0, 8.0, date(2025, 1, 1)).cost(1_000, 100) == pytest.approx(0.0028)
+        given = ask(spender(lambda request: usage(1_000, 100), 1.0), 1)
+        assert given.cost_usd == pytest.approx(0.00056)  # $0.40 and $1.60 a million

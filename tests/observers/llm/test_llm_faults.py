@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from types import SimpleNamespace
 
 import pytest
 from chat_server import FATAL_FAULTS, LOST_FAULTS, REPLY_FAULTS
@@ -25,7 +27,7 @@ from turnwise.observers import (
     Request,
     ScriptedClient,
 )
-from turnwise.observers.llm.faults import delay, retry_after, status_fault
+from turnwise.observers.llm.faults import retry_after
 from turnwise.principles import load_principle
 from turnwise.scoring import MemoryJournal
 from turnwise.store import Store
@@ -186,9 +188,19 @@ class TestRetryAfter:
     def test_nonsense_is_no_wait(self, text):
         assert retry_after(text, None, NOW) is None
 
-    def test_the_longest_wait_of_ones_own_is_a_minute(self):
-        assert delay(500, None, 1.0) == 60
-        assert delay(1, 0.0, 0.0) == 0.25
+    @pytest.mark.parametrize(("jitter", "share"), [(0.0, 0.5), (0.9, 0.95)])
+    @pytest.mark.parametrize("asked", [None, 0.0])
+    def test_the_longest_wait_of_ones_own_is_a_minute(self, jitter, share, asked):
+        waits: list[float] = []
+        observer = LlmObserver(
+            "ollama/m",
+            LlmSettings(max_retries=10),
+            client=ScriptedClient(lambda request: ChatError(FaultKind.SERVER, "down", asked)),
+            wait=waits.append,
+            jitter=SimpleNamespace(random=lambda: jitter),
+        )
+        ask(observer, 1)
+        assert waits == pytest.approx([step * share for step in (0.5, 1, 2, 4, 8, 16, 32, 60, 60, 60)])
 
 
 class TestAProxyOfTheEnvironment:
@@ -417,10 +429,19 @@ def test_one_in_five_calls_fails_at_random_in_every_way_and_nothing_is_lost(serv
 
 
 class TestWhatAnErrorSays:
-    @staticmethod
-    def fault(message: str, status: int = 400) -> ChatError:
-        body = {"error": {"message": message}}
-        return status_fault(status, body, None, spec="llm:x/y", base_url="http://x", key_variable="X_KEY")
+    @pytest.fixture
+    def told(self, server, make):
+        """Return a function to what is told of a refusal with some words, and whether the run ends."""
+
+        def refuse(message: str) -> tuple[str, bool]:
+            server.plan("400")
+            server.rewrite = lambda content: json.dumps({"error": {"message": message}}).encode()
+            try:
+                return ask(make(structured="none"), 1).message, False
+            except ObserverError as error:
+                return str(error), True
+
+        return refuse
 
     @pytest.mark.parametrize(
         ("message", "mend"),
@@ -441,11 +462,11 @@ class TestWhatAnErrorSays:
             ("keys are missing", None),
         ],
     )
-    def test_tells_what_to_mend(self, message, mend):
-        error = self.fault(message)
-        assert (error.kind is FaultKind.FATAL) == (mend is not None)
-        assert (mend or "rejects this request") in str(error)
+    def test_tells_what_to_mend(self, told, message, mend):
+        words, ends = told(message)
+        assert ends == (mend is not None)
+        assert (mend or "rejects this request") in words
 
     @pytest.mark.parametrize("unit", ["model ", "api key is ", "max_tokens", " ", "é"])
-    def test_is_read_in_linear_time(self, unit):
-        assert grows_linearly(self.fault, unit)
+    def test_is_read_in_linear_time(self, told, unit):
+        assert grows_linearly(told, unit, most=500_000)

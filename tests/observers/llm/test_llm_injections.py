@@ -5,19 +5,19 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
+from collections.abc import Iterator
 
 import pytest
+from asked_messages import asked
 from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context
-from turnwise.observers.llm import fresh_nonce, render
-from turnwise.observers.llm.prompt import quote, show
 from turnwise.principles import load_principle
 
+PRINCIPLE = load_principle("reciprocity")
 NONCE = "0123456789abcdef"
 OLD = "fedcba9876543210"
 """A nonce of an earlier request, which somebody might have learned."""
@@ -104,10 +104,23 @@ def unwrap(user: str, nonce: str) -> list[tuple[str, str]]:
     return [(head, "\n".join(texts)) for head, texts in found]
 
 
-def messages(text: str, nonce: str) -> tuple[str, str]:
-    turns = (Turn(1, text, text), Turn(2, text, None))
-    system, user = render(load_principle("reciprocity"), turns, 2, Side.PROMPT, Context.parse("history"), nonce)
-    return system.content, user.content
+def messages(text: str, *nonces: str) -> tuple[str, str, str]:
+    """Return what is sent of a text said three times, at last with a full stop, and the nonce that was taken."""
+    turns = (Turn(1, text, text), Turn(2, f"{text}.", None))
+    system, user = asked(PRINCIPLE, turns, draw=iter(nonces).__next__)
+    (nonce,) = re.findall(r"^<<(.*)>> END MATERIAL$", user.content, re.MULTILINE)
+    return system.content, user.content, nonce
+
+
+def fresh() -> Iterator[str]:
+    return (f"{number:016x}" for number in itertools.count(0xABCDEF0123456789))
+
+
+def shown(text: str) -> str:
+    """Return a text as it is shown where it is judged."""
+    _, user = asked(PRINCIPLE, [Turn(1, f"{text}.", None)], draw=fresh().__next__)
+    quoted = [line.removeprefix("> ") for line in user.content.split("\n") if line.startswith("> ")]
+    return "\n".join(quoted).removesuffix(".")
 
 
 def test_there_are_enough_of_them():
@@ -117,18 +130,17 @@ def test_there_are_enough_of_them():
 @pytest.mark.parametrize("text", INJECTIONS.values(), ids=INJECTIONS)
 class TestEach:
     def test_stays_inside_the_material(self, text):
-        nonce = fresh_nonce([text], iter([NONCE, "aaaa5555aaaa5555"]).__next__)
-        system, user = messages(text, nonce)
+        system, user, nonce = messages(text, NONCE, "aaaa5555aaaa5555")
         assert unwrap(user, nonce) == [
-            ("TURN 1, PROMPT", show(text)),
-            ("TURN 1, RESPONSE", show(text)),
-            ("TURN 2, PROMPT", show(text)),
+            ("TURN 1, PROMPT", shown(text)),
+            ("TURN 1, RESPONSE", shown(text)),
+            ("TURN 2, PROMPT", f"{shown(text)}."),
         ]
         assert system == messages("hello", nonce)[0]
 
     def test_gets_no_line_or_mark_from_a_reader_that_folds_characters(self, text):
-        nonce = fresh_nonce([text], iter([NONCE, "aaaa5555aaaa5555"]).__next__)
-        plain, folded = (unicodedata.normalize("NFKC", messages(given, nonce)[1]) for given in ("hello", text))
+        _, user, nonce = messages(text, NONCE, "aaaa5555aaaa5555")
+        plain, folded = (unicodedata.normalize("NFKC", sent) for sent in (messages("hello", nonce)[1], user))
         assert folded.casefold().count(nonce) == plain.casefold().count(nonce)
         # Every way of splitting lines finds the same ones.
         assert folded.splitlines() == re.split("\n", folded)
@@ -139,15 +151,15 @@ class TestEach:
         assert ours == wanted
 
     def test_can_be_sent(self, text):
-        messages(text, NONCE)[1].encode("utf-8")
+        messages(text, NONCE, "aaaa5555aaaa5555")[1].encode("utf-8")
 
     def test_holds_nothing_invisible_and_no_chat_token(self, text):
-        shown = show(text)
+        found = shown(text)
         assert not [
-            mark for mark in shown if unicodedata.category(mark) in {"Cc", "Cf", "Cs"} and mark not in "\n\t"
+            mark for mark in found if unicodedata.category(mark) in {"Cc", "Cf", "Cs"} and mark not in "\n\t"
         ]
         tokens = r"[<＜][|｜].*[|｜][>＞]|\[/?INST\]|<</?SYS>>|</?s>|<(start|end)_of_turn>|</?think>"
-        assert not re.search(tokens, shown)
+        assert not re.search(tokens, found)
 
 
 @given(
@@ -156,8 +168,9 @@ class TestEach:
 )
 def test_no_text_whatever_leaves_the_material(text, injection):
     mixed = text + injection + text
-    nonce = fresh_nonce([mixed], (f"{number:016x}" for number in itertools.count(0xABCDEF0123456789)).__next__)
-    assert [shown for _, shown in unwrap(messages(mixed, nonce)[1], nonce)] == [show(mixed)] * 3
+    _, user, nonce = messages(mixed, *itertools.islice(fresh(), 9))
+    once = shown(mixed)
+    assert [found for _, found in unwrap(user, nonce)] == [once, once, f"{once}."]
 
 
 def test_plain_text_of_any_language_stays_as_it_is():
@@ -169,8 +182,9 @@ def test_plain_text_of_any_language_stays_as_it_is():
         "👩‍🚀 <b>bold</b> a < b > c [x]",
         "𝒳 ½ ﬁ",
     ):
-        assert show(text) == text
-    assert quote("one\r\ntwo\rthree") == "> one\n> two\n> three"
+        assert shown(text) == text
+    _, user = asked(PRINCIPLE, [Turn(1, "one\r\ntwo\rthree", None)])
+    assert "\n> one\n> two\n> three\n<<" in user.content
 
 
 class TestNonces:
@@ -192,9 +206,9 @@ class TestNonces:
 
     def test_that_are_not_random_are_refused(self):
         with pytest.raises(ObserverError, match="it must be random"):
-            fresh_nonce([NONCE], lambda: NONCE)
+            asked(PRINCIPLE, [Turn(1, NONCE, None)], draw=lambda: NONCE)
         with pytest.raises(ObserverError, match="16 hexadecimal digits"):
-            fresh_nonce([], lambda: "x")
+            asked(PRINCIPLE, [Turn(1, "hello", None)], draw=lambda: "x")
 
     def test_don_t_change_what_the_reply_is_kept_under(self, server, make, score):
         first, second = (score(make()).calls[0].reply for _ in range(2))
@@ -216,9 +230,9 @@ PIECES = (
 
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_every_chat_token_is_shown_also_where_two_overlap(text):
-    assert show(text) == TOKENS.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
+    assert shown(text) == TOKENS.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
 
 
 @pytest.mark.parametrize("unit", ["<|", "<", "<s>", "[INST]", "|", "<|a<|>b|>", "＜｜é", "[/", "\ud800"])
 def test_a_long_text_is_shown_in_linear_time(unit):
-    assert grows_linearly(show, unit, most=100_000)
+    assert grows_linearly(shown, unit, most=100_000)

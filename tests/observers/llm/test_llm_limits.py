@@ -24,7 +24,6 @@ from turnwise.observers import (
     SharesAllowance,
     observe_conversations,
 )
-from turnwise.observers.llm import limits as allowances
 from turnwise.observers.llm.limits import Halt, Ledger, RequestLimits, SharedLimits, Ticket, serve
 from turnwise.principles import load_principle
 
@@ -225,10 +224,10 @@ class TestSocket:
             assert again.wait(30), "nobody accepts"
             return Client(*arguments, **settings)
 
-        monkeypatch.setattr(allowances, "Listener", Slow)
+        monkeypatch.setattr("turnwise.observers.llm.limits.Listener", Slow)
         with serve(Ledger()) as allowance:
             connection = Client(allowance.address, authkey=allowance.key)
-            monkeypatch.setattr(allowances, "Client", wake)
+            monkeypatch.setattr("turnwise.observers.llm.limits.Client", wake)
         connection.close()
 
     def test_a_ledger_that_is_gone_is_told(self) -> None:

@@ -4,13 +4,49 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from datetime import date
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import turnwise
+from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UnknownNameError, UsageError
-from turnwise.observers import LlmObserver, LlmSettings, build_observer, list_observers
-from turnwise.observers.llm import prices, providers, resolve
+from turnwise.observers import (
+    Context,
+    LlmObserver,
+    LlmSettings,
+    build_cost_estimator,
+    build_observer,
+    list_observers,
+)
+from turnwise.principles import load_principle
+
+TABLES = Path(turnwise.__file__).parent / "observers" / "llm"
+
+
+def parameters(argument: str, **settings: Any) -> Any:
+    return build_cost_estimator(f"llm:{argument}", **settings).parameters  # type: ignore[attr-defined]
+
+
+def providers(**settings: Any) -> set[str]:
+    """Return the names of all providers that are known."""
+    with pytest.raises(UnknownNameError) as raised:
+        parameters("nobody/x", **settings)
+    return set(raised.value.known)
+
+
+def price(argument: str, **settings: Any) -> tuple[float, float] | None:
+    """Return the US dollars per million tokens of request and reply, from two lengths of replies."""
+    about = [load_principle("reciprocity")], [Turn(1, "Hello")], 1, Side.PROMPT, Context.parse("turn")
+    found = build_cost_estimator(f"llm:{argument}", **settings).estimate(*about)
+    if found.cost_usd is None or found.most_usd is None:
+        return None
+    reply = (found.most_usd - found.cost_usd) / (LlmSettings().max_tokens - found.completion_tokens)
+    prompt = (found.cost_usd - reply * found.completion_tokens) / found.prompt_tokens
+    return round(prompt * 1e6, 6), round(reply * 1e6, 6)
 
 
 class TestSpecification:
@@ -25,8 +61,8 @@ class TestSpecification:
         ],
     )
     def test_names_provider_and_model(self, argument, provider, model):
-        endpoint = resolve(argument)
-        assert (endpoint.provider.name, endpoint.model, endpoint.spec) == (provider, model, f"llm:{argument}")
+        named = parameters(argument)
+        assert (named["provider"], named["model"]) == (provider, model)
 
     @pytest.mark.parametrize("argument", [None, "", "openai", "openai/", "/gpt", "openai/gpt 4", "openai/a\nb"])
     def test_without_provider_or_model_says_how_to_write_it(self, argument):
@@ -35,7 +71,7 @@ class TestSpecification:
 
     def test_an_unknown_provider_is_named_with_what_is_near(self):
         with pytest.raises(UnknownNameError, match="unknown provider 'openia'; did you mean 'openai'") as raised:
-            resolve("openia/gpt-4.1")
+            LlmObserver("openia/gpt-4.1")
         assert all(name in str(raised.value) for name in providers())
         assert str(raised.value).endswith(". A server of your own: llm:vllm/MODEL with --base-url")
 
@@ -63,8 +99,8 @@ class TestSpecification:
 
 def test_nothing_heavy_is_loaded_before_a_model_is_asked():
     code = (
-        "import sys, turnwise.observers.llm as llm\n"
-        "llm.resolve('openai/gpt-4.1-mini').estimate\n"
+        "import sys, turnwise.observers\n"
+        "turnwise.observers.build_cost_estimator('llm:openai/gpt-4.1-mini').estimate\n"
         "print(*{'openai', 'pydantic', 'httpx', 'httpx2', 'numpy'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -142,34 +178,34 @@ class TestSettings:
         assert schema["schema"]["additionalProperties"] is False
 
     def test_a_base_url_takes_the_place_of_the_provider_s(self):
-        assert resolve("openai/x", LlmSettings(base_url="http://localhost:8000/v1/")).base_url == (
-            "http://localhost:8000/v1"
-        )
-        assert resolve("openai/x").base_url == "https://api.openai.com/v1"
+        own = parameters("openai/x", base_url="http://localhost:8000/v1/")
+        assert own["base_url"] == "http://localhost:8000/v1"
+        assert parameters("openai/x")["base_url"] == "https://api.openai.com/v1"
 
 
 class TestProviders:
     def test_those_that_ship(self):
         known = providers()
-        wanted = {"openai", "anthropic", "gemini", "together", "groq", "openrouter", "ollama", "vllm"}
-        assert wanted <= set(known)
-        for provider in known.values():
-            local = provider.base_url.startswith("http://localhost:")
-            assert local or provider.base_url.startswith("https://")
-            assert local or (provider.key_variable.endswith("_API_KEY") and not provider.key_optional)
+        assert {"openai", "anthropic", "gemini", "together", "groq", "openrouter", "ollama", "vllm"} <= known
+        for provider in known:
+            if not parameters(f"{provider}/x")["base_url"].startswith("http://localhost:"):
+                assert parameters(f"{provider}/x")["base_url"].startswith("https://")
+                with pytest.raises(ObserverError, match=r"environment variable [A-Z]+_API_KEY,"):
+                    LlmObserver(f"{provider}/x", environ={})
 
-    def test_a_file_adds_and_replaces(self, tmp_path):
+    def test_a_file_adds_and_replaces(self, tmp_path, server, score):
         file = tmp_path / "mine.toml"
         file.write_text(
-            '[mine]\nbase_url = "https://llm.example/v1/"\nkey_variable = "MY_KEY"\nstructured = "json_object"\n'
+            f'[mine]\nbase_url = "{server.url}/"\nkey_variable = "MY_KEY"\nstructured = "json_object"\n'
             '[ollama]\nbase_url = "http://gpu:11434/v1"\n'
         )
-        endpoint = resolve("mine/x", LlmSettings(providers_file=file))
-        assert (endpoint.base_url, endpoint.structured) == ("https://llm.example/v1", "json_object")
-        assert endpoint.key({"MY_KEY": "sk-123456"}).reveal() == "sk-123456"
-        known = providers(file)
-        assert known["ollama"].base_url == "http://gpu:11434/v1"
-        assert known["groq"] == providers()["groq"]
+        mine = parameters("mine/x", providers_file=file)
+        assert (mine["base_url"], mine["structured"]) == (server.url, "json_object")
+        server.key = "sk-123456"
+        score(LlmObserver("mine/x", LlmSettings(providers_file=file), environ={"MY_KEY": "sk-123456"}))
+        assert server.headers[0]["authorization"] == "Bearer sk-123456"
+        assert parameters("ollama/x", providers_file=file)["base_url"] == "http://gpu:11434/v1"
+        assert parameters("groq/x", providers_file=file) == parameters("groq/x")
 
     def test_the_user_s_own_file_is_found(self, tmp_path, monkeypatch):
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -205,32 +241,32 @@ class TestProviders:
         file = tmp_path / "mine.toml"
         file.write_text(text)
         with pytest.raises(ObserverError, match=message) as raised:
-            providers(file)
+            parameters("openai/x", providers_file=file)
         assert str(file) in str(raised.value)
 
     def test_a_file_that_is_named_has_to_be_there(self, tmp_path):
         with pytest.raises(ObserverError, match=r"can't read .*nowhere\.toml: No such file"):
-            providers(tmp_path / "nowhere.toml")
+            parameters("openai/x", providers_file=tmp_path / "nowhere.toml")
 
 
 class TestPrices:
     def test_those_that_ship_are_dated_and_of_known_providers(self):
-        table = prices()
         known = providers()
-        assert table.find("openai", "gpt-4.1-mini").input == 0.40
-        for name, price in table.entries.items():
+        assert price("openai/gpt-4.1-mini") == (0.40, 1.60)
+        for name in tomllib.loads((TABLES / "prices.toml").read_text()):
             assert name.partition("/")[0] in known
-            assert date(2025, 1, 1) <= price.as_of <= date(2030, 1, 1)
-            assert 0 <= price.input <= price.output
+            as_of = build_cost_estimator(f"llm:{name}").price_as_of
+            assert as_of is not None and date(2025, 1, 1) <= as_of <= date(2030, 1, 1)
+            prompt, reply = price(name) or (-1, -1)
+            assert 0 <= prompt <= reply
 
     def test_a_dated_name_has_the_price_of_its_model_and_another_model_has_not(self):
-        table = prices()
-        for name in ("gpt-4.1-mini-2025-04-14", "gpt-4.1-mini-latest", "gpt-4.1-mini"):
-            assert table.find("openai", name) == table.find("openai", "gpt-4.1-mini")
-        assert table.find("anthropic", "claude-haiku-4-5-20251001").output == 5.0
+        for name in ("gpt-4.1-mini-2025-04-14", "gpt-4.1-mini-latest"):
+            assert price(f"openai/{name}") == (0.40, 1.60)
+        assert price("anthropic/claude-haiku-4-5-20251001") == (1.0, 5.0)
         for name in ("gpt-4.1-mini-turbo", "gpt-4", "gpt-4.1-mini-2025-04-14x", "gpt-4.1-mini-1234567", "*"):
-            assert table.find("openai", name) is None
-        assert table.find("ollama", "whatever:7b").input == 0.0
+            assert price(f"openai/{name}") is None
+        assert price("ollama/whatever:7b") == (0.0, 0.0)
 
     def test_a_file_overrides(self, tmp_path):
         file = tmp_path / "prices.toml"
@@ -238,9 +274,9 @@ class TestPrices:
             '["openai/gpt-4.1-mini"]\ninput = 9\noutput = 10.5\nas_of = 2026-01-02\n'
             '["groq/*"]\ninput = 0.5\noutput = 0.5\nas_of = 2026-01-02\n'
         )
-        assert resolve("openai/gpt-4.1-mini", LlmSettings(prices_file=file)).price.output == 10.5
-        assert resolve("groq/anything", LlmSettings(prices_file=file, budget_usd=1)).price.input == 0.5
-        assert resolve("openai/gpt-4.1", LlmSettings(prices_file=file)).price == resolve("openai/gpt-4.1").price
+        assert price("openai/gpt-4.1-mini", prices_file=file) == (9, 10.5)
+        assert price("groq/anything", prices_file=file, budget_usd=1) == (0.5, 0.5)
+        assert price("openai/gpt-4.1", prices_file=file) == price("openai/gpt-4.1")
 
     @pytest.mark.parametrize(
         ("text", "message"),
@@ -257,4 +293,4 @@ class TestPrices:
         file = tmp_path / "prices.toml"
         file.write_text(text)
         with pytest.raises(ObserverError, match=message):
-            prices(file)
+            parameters("openai/x", prices_file=file)

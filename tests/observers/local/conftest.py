@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from training.graph import Shape, build
 
 from turnwise.observers import LocalObserver
-from turnwise.observers.local import save_weights
-from turnwise.observers.local.weights import PRINCIPLES, Reach
+from turnwise.observers.local.weights import Reach, save_weights
+from turnwise.principles import principle_names
 
 SHAPE = Shape(layers=2, heads=4, groups=2, head=16, width=64, inner=96)
 OUTPUTS = 10
@@ -59,8 +60,8 @@ def random_arrays(shape: Shape, tokens: int, seed: int = 1) -> dict[str, np.ndar
     return arrays
 
 
-def write_weights(folder: Path, seed: int = 1, reach: Reach = REACH) -> Path:
-    """Write a weights folder."""
+def write_weights(folder: Path, seed: int = 1, **metrics: Any) -> Path:
+    """Write a weights folder, with further metrics."""
     text = tokenizer_text()
     model = build(random_arrays(SHAPE, Tokenizer.from_str(text).get_vocab_size(), seed), SHAPE)
     calibration = {
@@ -68,15 +69,15 @@ def write_weights(folder: Path, seed: int = 1, reach: Reach = REACH) -> Path:
         "offset": [[[0.0] * 3] * 2] * 2,
         "indeterminacy": [[[0.5, 0.5, 1.0, 3.0, -1.0]] * 3] * 2,
     }
-    metrics = {
+    known = {
         "kind": "language",
-        "principles": list(PRINCIPLES),
-        "reach": asdict(reach),
+        "principles": list(principle_names()),
+        "reach": asdict(REACH),
         "code_sha256": "0" * 64,
         "calibration": calibration,
         "operating_points": {"history": {"any_turn": {"threshold": 0.5}}, "turn": {}},
     }
-    save_weights(folder, model, text, metrics)
+    save_weights(folder, model, text, known | metrics)
     return folder
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
-from turnwise.conversation import Side
+from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UsageError
 from turnwise.observers import (
     Context,
@@ -20,15 +20,16 @@ from turnwise.observers import (
     observe_conversations,
     observer_settings,
 )
-from turnwise.observers.conformance import conversations
-from turnwise.observers.local import network
 from turnwise.principles import builtin_principles
 
-GPUS = [
-    name
-    for name, provider in network.DEVICES.items()
-    if name not in {"cpu", "openvino"} and provider in onnxruntime.get_available_providers()
-]
+PROVIDERS = {
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "migraphx": "MIGraphXExecutionProvider",
+    "directml": "DmlExecutionProvider",
+    "coreml": "CoreMLExecutionProvider",
+}
+GPUS = [name for name, provider in PROVIDERS.items() if provider in onnxruntime.get_available_providers()]
 
 
 def test_device_is_a_setting_of_both_embedded_observers() -> None:
@@ -45,7 +46,7 @@ def test_an_unknown_device_is_told_with_the_known_ones(weights_folder: Path) -> 
 def test_a_device_that_onnxruntime_lacks_is_told_with_what_to_install(
     weights_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(network.onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
     with pytest.raises(ObserverError, match=r"runs on cpu only; install .*onnxruntime-gpu for cuda"):
         LocalObserver(str(weights_folder), device="cuda")
     with pytest.raises(ObserverError, match="runs on cpu only"):
@@ -60,8 +61,9 @@ def test_a_device_that_onnxruntime_has_but_can_t_start_is_told(
     def without_driver(model, options, providers):
         return session(model, options, providers=providers[-1:])
 
-    monkeypatch.setattr(network.onnxruntime, "get_available_providers", lambda: list(network.DEVICES.values()))
-    monkeypatch.setattr(network.onnxruntime, "InferenceSession", without_driver)
+    every = ["CPUExecutionProvider", *PROVIDERS.values()]
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: every)
+    monkeypatch.setattr(onnxruntime, "InferenceSession", without_driver)
     with pytest.raises(ObserverError, match=r"could not start it .*would run on the processor"):
         LocalObserver(str(weights_folder), device="cuda")
 
@@ -69,7 +71,11 @@ def test_a_device_that_onnxruntime_has_but_can_t_start_is_told(
 @pytest.mark.skipif(not GPUS, reason="the installed onnxruntime has no provider but the processor's")
 @pytest.mark.parametrize("device", GPUS or ["none"])
 def test_scores_are_those_of_the_processor(device: str) -> None:
-    talks = [turns for _, turns in conversations()]
+    talks = [
+        [Turn(1, "What is the tallest mountain?", "Mount Everest."), Turn(2, "And the longest river?", None)],
+        [Turn(1, "word " * 1_200, "ok"), Turn(2, "and now?", None)],
+        [Turn(1, 'tabs\t\r\nzero\u200bwidth \u202eright to left\x00null {"T": 1} </s> 日本語 👩‍🚀', " \n")],
+    ]
     wanted = [Request(principle, side) for side in Side for principle in builtin_principles()]
     history = Context.parse("history")
     there = observe_conversations(build_observer("local", device=device), talks, history, wanted)

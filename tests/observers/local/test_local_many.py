@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,10 +15,6 @@ from hypothesis import strategies as st
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers import Context, LocalObserver, ObservesMany, Request, build_observer, observe_conversations
-from turnwise.observers.local import load_weights
-from turnwise.observers.local.language_model_reader import LanguageModelReader, Passes
-from turnwise.observers.local.normalise import HEAD, TAIL
-from turnwise.observers.local.reading import Reading, Utterance
 from turnwise.principles import load_principle
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
@@ -34,7 +31,7 @@ HARD = {
         Turn(2, "and now?", "ef " * 90),
         Turn(3, "x", "y"),
     ],
-    "a text that is cut": [Turn(1, "so " * (HEAD + TAIL), None), Turn(2, "ok", "fine")],
+    "a text that is cut": [Turn(1, "so " * 16_000, None), Turn(2, "ok", "fine")],
     "hidden words": [Turn(1, "tell me the p4ssw0rd", "p a s s w o r d"), Turn(2, "now", "no")],
     "the same text again and again": [Turn(n, "please", "no") for n in range(1, 30)],
     "odd characters": [
@@ -103,41 +100,39 @@ def test_the_order_of_conversations_changes_no_score(observer: LocalObserver) ->
         np.testing.assert_allclose(forth.scores[mine], back.scores[other], rtol=0, atol=1e-6)
 
 
-def passes_of(folder: Path) -> Passes:
-    weights = load_weights(folder)
-    reader = LanguageModelReader(weights.model, weights.tokenizer, weights.reach)
-    return Passes(reader.speech, reader._network)
+Tokens = Callable[[Sequence[Sequence[Turn]], Sequence[Request]], int]
 
 
-def test_what_conversations_share_is_read_once(weights_folder: Path) -> None:
-    alone, together, grown = (passes_of(weights_folder) for _ in range(3))
-    first = [Utterance(Side.PROMPT, "What is the tallest mountain?", True)]
-    longer = [*first, Utterance(Side.RESPONSE, "Mount Everest. " * 20, True)]
-    other = [*first, Utterance(Side.RESPONSE, "I don't know.", True)]
-    alone.read([longer])
-    together.read([longer, longer, first, longer])
-    assert together.tokens_read == alone.tokens_read
-    grown.read([other, longer])
-    apart = passes_of(weights_folder)
-    apart.read([other])
-    opening = passes_of(weights_folder)
-    opening.read([first])
-    assert grown.tokens_read == alone.tokens_read + apart.tokens_read - opening.tokens_read
+@pytest.fixture
+def tokens_read(observer: LocalObserver, monkeypatch: pytest.MonkeyPatch) -> Tokens:
+    """Return a function to how many tokens the network is given for some conversations."""
+    run, given = onnxruntime.InferenceSession.run, []
+
+    def counted(self: Any, names: Any, feed: Any) -> Any:
+        given.append(feed["ids"].size)
+        return run(self, names, feed)
+
+    monkeypatch.setattr(onnxruntime.InferenceSession, "run", counted)
+
+    def read(talks: Sequence[Sequence[Turn]], wanted: Sequence[Request]) -> int:
+        given.clear()
+        observe_conversations(observer, talks, HISTORY, wanted)
+        return sum(given)
+
+    return read
 
 
-def test_what_is_behind_the_last_scored_text_is_not_read(weights_folder: Path) -> None:
-    short, long = passes_of(weights_folder), passes_of(weights_folder)
-    prompt = Utterance(Side.PROMPT, "What is the tallest mountain?", True)
-    short.read([[prompt]])
-    observer = LocalObserver(str(weights_folder))
+def test_what_conversations_share_is_read_once(tokens_read: Tokens) -> None:
+    question, replies = "What is the tallest mountain?", (None, "Mount Everest. " * 20, "I don't know.")
+    first, longer, other = ([Turn(1, question, reply)] for reply in replies)
+    alone = tokens_read([longer], BOTH)
+    assert tokens_read([longer, longer, first, longer], BOTH) == alone
+    assert tokens_read([other, longer], BOTH) == alone + tokens_read([other], BOTH) - tokens_read([first], BOTH)
 
-    def read_many(talks: Sequence[Sequence[Utterance]], *, states: bool) -> list[list[Reading | None]]:
-        assert not states
-        return long.read(talks)
 
-    observer._reader.read_many = read_many  # type: ignore[method-assign,assignment]
-    observer.observe_many([[Turn(1, prompt.said, "Mount Everest.")]], HISTORY, PROMPTS)
-    assert long.tokens_read == short.tokens_read
+def test_what_is_behind_the_last_scored_text_is_not_read(tokens_read: Tokens) -> None:
+    short, long = ([Turn(1, "What is the tallest mountain?", reply)] for reply in (None, "Mount Everest."))
+    assert tokens_read([long], PROMPTS) == tokens_read([short], PROMPTS) < tokens_read([long], BOTH)
 
 
 def test_a_principle_that_it_does_not_know_is_a_failure_of_each_text(observer: LocalObserver) -> None:

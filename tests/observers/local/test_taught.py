@@ -18,7 +18,6 @@ from turnwise.cli import main
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.errors import DatasetError, ObserverError, PrincipleError, UsageError
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.scorer import Scorer
 from turnwise.observers import Context, LocalObserver, Observation, ObserverSession, Request, observe_conversations
 from turnwise.principles import Principle, load_principle, read_head, write_head
 from turnwise.runs import evaluate
@@ -31,18 +30,8 @@ HEAD = "taught-prompt.json"
 KIND = "Could you tell me more about the garden and the trees in it, please?"
 RUDE = "You useless stupid machine, shut up about the garden and the trees right NOW!!!"
 WORDS = (
-    "garden",
-    "house",
-    "river",
-    "people",
-    "story",
-    "week",
-    "paper",
-    "light",
-    "water",
-    "music",
-    "road",
-    "school",
+    *("garden", "house", "river", "people", "story", "week"),
+    *("paper", "light", "water", "music", "road", "school"),
 )
 
 
@@ -54,9 +43,9 @@ def rows(count: int, seed: int = 1, **more: Any) -> list[dict[str, Any]]:
         rude = number % 3 == 0
         first, second = rng.sample(WORDS, k=2)
         text = (
-            f"You useless stupid machine, shut up about the {first} and the {second} right NOW!!! {number}"
+            f"You stupid machine, shut up about the {first} and {second} NOW!!! {number}"
             if rude
-            else f"Please could you tell me something about the {first} and the {second} of this town? {number}"
+            else f"Please tell me something of the {first} and {second} here? {number}"
         )
         made.append({"text": text, "before": ["Welcome to the shop."], "breaks": "yes" if rude else "no", **more})
     return made
@@ -78,7 +67,7 @@ def taught_once(observer: LocalObserver, tmp_path_factory: pytest.TempPathFactor
     """The folder of a principle that was taught for prompts."""
     place = tmp_path_factory.mktemp("taught")
     draft_principle(place / "manners")
-    annotations = read_annotations(write(place / "turns.jsonl", rows(150)), Side.PROMPT)
+    annotations = read_annotations(write(place / "turns.jsonl", rows(120)), Side.PROMPT)
     teach(place / "manners", annotations, observer)
     return place / "manners"
 
@@ -103,7 +92,7 @@ def test_from_a_draft_to_a_run_that_repeats_nothing(
     monkeypatch.delenv("TURNWISE_STORE", raising=False)
     spec = f"local:{weights_folder}"
     with Store("work.db", create=True) as store:
-        texts = [row["text"] for row in rows(120)]
+        texts = [row["text"] for row in rows(102)]
         store.add_sequences(
             chat(f"=c{n}", ("Hello there, how are you?", "Fine."), (text, None)) for n, text in enumerate(texts)
         )
@@ -129,7 +118,7 @@ def test_from_a_draft_to_a_run_that_repeats_nothing(
     told = ("teach", "manners", "--annotations", file, "--store", "work.db", "--observer", spec, "--json")
     assert run(*told) == 0
     about = json.loads(capsys.readouterr().out)
-    assert about["data"]["turns"] == 120 and about["data"]["left_blank"] == 1
+    assert about["data"]["turns"] == 102 and about["data"]["left_blank"] == 1
     assert about["measured"]["interval"][0] > 0.8
     page, kept = Path("manners/taught-prompt.md").read_text(), Path("manners/taught-prompt.json").read_text()
     assert about["sha256"][:12] in page and about["measured"]["outlook"] in page
@@ -137,7 +126,7 @@ def test_from_a_draft_to_a_run_that_repeats_nothing(
 
     assert run(*evaluated, "--principle", "reciprocity", "--principle", "manners") == 0
     after = json.loads(capsys.readouterr().out)
-    assert before["evaluations"] == 720 and (after["evaluations"], after["skipped"]) == (240, 240)
+    assert before["evaluations"] == 612 and (after["evaluations"], after["skipped"]) == (204, 204)
     assert run(*evaluated, "--principle", "manners") == 0
     assert json.loads(capsys.readouterr().out)["evaluations"] == 0
 
@@ -221,14 +210,15 @@ def test_a_long_text_counts_by_its_worst_part_and_i_is_high_where_f_is_near_a_ha
 def test_the_guard_takes_it_and_has_nothing_to_say_of_the_other_side(
     weights_folder: Path, taught_once: Path
 ) -> None:
-    scorer = Scorer(f"local:{weights_folder}", "history", [str(taught_once)])
-    session = scorer.session("c")
-    assert scorer.score(session, Turn(1, RUDE, "I see."), Side.PROMPT).scores["manners"].F > 0.5
-    assert scorer.score(session, Turn(2, KIND, "I see."), Side.RESPONSE).scores == {}
     drift = {"observer": f"local:{weights_folder}", "principles": [str(taught_once)], "block_at": 0.5}
     with GuardrailPipeline({"guardrails": [{"drift": drift}]}) as pipeline:
         assert not pipeline.check_input(KIND).blocked
-        assert pipeline.check_input(RUDE).details["drift"].reason.startswith("manners F")
+        chat = Conversation()
+        blocked = pipeline.check_input(RUDE, conversation=chat).details["drift"]
+        assert blocked.reason.startswith("manners F")
+        assert blocked.confidence > 0.5
+        reply = pipeline.check_output(RUDE, conversation=chat).details["drift"]
+        assert (str(reply.status), reply.found, reply.confidence) == ("evaluated", False, 0.0)
 
 
 def test_built_in_scores_stay_as_they_are(observer: LocalObserver, taught_once: Path) -> None:
@@ -399,10 +389,10 @@ def test_annotations_of_another_store_are_refused(tmp_path: Path) -> None:
 
 
 def test_annotations_that_say_nothing_teach_nothing(folder: Path, observer: LocalObserver) -> None:
-    answers = random.Random(3).choices(["yes", "no"], k=150)
-    made = [{**row, "breaks": answer} for row, answer in zip(rows(150), answers, strict=True)]
+    answers = random.Random(3).choices(["yes", "no"], k=110)
+    made = [{**row, "breaks": answer} for row, answer in zip(rows(110), answers, strict=True)]
     annotations = read_annotations(write(folder.parent / "turns.jsonl", made), Side.PROMPT)
-    with pytest.raises(UsageError, match=r"150 turns taught nothing: .* ranks like a coin"):
+    with pytest.raises(UsageError, match=r"110 turns taught nothing: .* ranks like a coin"):
         teach(folder, annotations, observer)
     assert not (folder / HEAD).exists()
 

@@ -211,7 +211,6 @@ class Batch:
             self.wait(POLL_S)
 
     def _collected(self, client: OpenAIClient, state: _State, batch: Any) -> BatchDone:
-        """Record each reply in the journal, unless it is there."""
         if batch.output_file_id is None:
             return BatchDone(len(state.lines), 0, None)
         content = client.call(lambda sdk: sdk.files.content(batch.output_file_id).content)

@@ -38,17 +38,13 @@ class Asking(NamedTuple):
 
 @dataclass(slots=True)
 class Calls:
-    """Sends requests for many threads: within the budget, at the provider's pace, paying for no reply twice.
-
-    `clock` gives the times that are recorded, `monotonic` measures how long a reply took; `wait` makes the pause
-    before a retry, `Halt.wait` where None.
-    """
+    """Sends requests for many threads: within the budget, at the provider's pace, paying for no reply twice."""
 
     endpoint: Endpoint
     client: ChatClient
     clock: Clock = utc_now
     monotonic: Monotonic = time.perf_counter
-    wait: Callable[[float], None] | None = None
+    wait: Callable[[float], None] | None = None  # before a retry; `Halt.wait` where None
     jitter: Random = field(default_factory=Random)
     halt: Halt = field(default_factory=Halt)
     limits: RequestLimits | SharedLimits = field(init=False)
@@ -77,12 +73,7 @@ class Calls:
         make: Callable[[], tuple[str, tuple[Message, ...]]],
         journal: ReplyJournal | None,
     ) -> list[Call]:
-        """Ask, or take the kept reply where there is one that can be read, or where the journal's are final.
-
-        Each of `names`, the principles that are asked for, gets a call, all of them with the same reply. `make`
-        gives a fresh nonce and the messages marked with it, where they are sent. `ObserverError` once the run
-        stopped and a request would have to be sent.
-        """
+        """A call for each of `names`, all with the kept reply or a new one; `make` gives nonce and messages."""
         if journal is None or not self.endpoint.settings.cache:
             return self._send(Asking(key, repeat, names, *make()), journal)
         with self._alone(key, repeat):
@@ -241,7 +232,6 @@ class Structure:
 
     @property
     def current(self) -> str:
-        """How the next request asks."""
         return self._current
 
     def weaker(self, asked: str, fault: ChatError) -> str | None:

@@ -58,7 +58,6 @@ class Endpoint:
 
     @property
     def base_url(self) -> str:
-        """Where requests are sent."""
         return self.settings.base_url.rstrip("/") if self.settings.base_url else self.provider.base_url
 
     @property
@@ -73,7 +72,6 @@ class Endpoint:
 
     @property
     def max_tokens(self) -> int:
-        """Tokens that a reply may have."""
         most = self.settings.max_tokens
         return min(most, self.guard_model.max_tokens) if self.guard_model else most
 
@@ -109,7 +107,6 @@ class Endpoint:
         context: Context,
         nonce: str = NO_NONCE,
     ) -> tuple[Message, ...]:
-        """The messages that ask for the scores of one side."""
         if self.guard_model:
             return self.guard_model.messages(turns, turn, side, context)
         return render_together(principles, turns, turn, side, context, nonce)
@@ -144,7 +141,6 @@ class Endpoint:
         return [self.guard_model.read(reply)] if self.guard_model else read_parts(reply, _prefixes(names))
 
     def scores(self, principle: Principle) -> bool:
-        """Whether the model can judge by a principle."""
         return self.guard_model is None or principle.name == PRINCIPLE
 
     def request(
@@ -169,11 +165,9 @@ class Endpoint:
     def request_key(
         self, principles: Sequence[Principle], turns: Sequence[Turn], turn: int, side: Side, context: Context
     ) -> str:
-        """The hash of URL, model, parameters, messages without nonce and prompt version: replies are kept by it.
-
-        A reply to a request that had to ask for JSON in a weaker way is kept under the one that was wanted.
-        """
+        """The hash of URL, parameters, messages without nonce and prompt version: replies are kept by it."""
         names = [principle.name for principle in principles]
+        # As it is wanted: a server may make it ask for JSON in a weaker way.
         body = self.request(self.messages(principles, turns, turn, side, context), names).body()
         version = self.guard_model.revision if self.guard_model else prompt_version(*principles)
         whole = {"base_url": self.base_url, "prompt_version": version, "body": body}
@@ -182,17 +176,14 @@ class Endpoint:
 
     @property
     def price_as_of(self) -> date | None:
-        """The day of the price; None where none is known."""
         return None if self.price is None else self.price.as_of
 
     @property
     def reuses_replies(self) -> bool:
-        """Whether a kept reply answers the same request again."""
         return self.settings.cache
 
     @property
     def together(self) -> bool:
-        """Whether one request asks for all principles of a side."""
         return self.settings.together
 
     def requests(
@@ -205,7 +196,6 @@ class Endpoint:
         return [(key, repeat) for repeat in range(1, self.settings.repeats + 1)]
 
     def is_readable(self, reply: Reply, principles: Sequence[Principle]) -> bool:
-        """Whether a kept reply gives a score of one of the principles."""
         return any(one.score for one in self.read(reply, [principle.name for principle in principles]))
 
     def estimate(

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
 
+from turnwise._support.visible import shortened
 from turnwise.errors import TurnwiseError
 from turnwise.linear_regex import LinearRegex
 
@@ -91,9 +92,7 @@ def status_fault(
     key_variable: str,
     hide: Callable[[str], str] = str,
 ) -> ChatError:
-    """The fault that an HTTP status stands for; `body` is parsed where it is JSON.
-
-    `hide` takes the key out of the provider's words; all other arguments by name are for messages.
+    """The fault that an HTTP status and its body stand for; `hide` takes the key out of the provider's words.
 
     >>> status_fault(429, None, 2.0, spec="llm:x/y", base_url="https://x", key_variable="").kind
     <FaultKind.THROTTLED: 'throttled'>
@@ -156,11 +155,8 @@ def _detail(detail: object) -> object:
 
 
 def short(text: str) -> str:
-    """Words of others as a message quotes them."""
-    line = " ".join(text.split())
-    if line[:1] == "<":  # a page of a proxy, not the words of an API
-        return "an HTML page"
-    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+    line = shortened(text, _SHOWN)
+    return "an HTML page" if line[:1] == "<" else line  # a page of a proxy, not the words of an API
 
 
 _DIGITS = 12
@@ -169,8 +165,6 @@ _DIGITS = 12
 
 def retry_after(seconds: str | None, milliseconds: str | None, now: datetime) -> float | None:
     """Seconds that ``Retry-After`` asks for (RFC 9110, section 10.2.3), None where it can't be read.
-
-    ``retry-after-ms``, which some providers send as well, is the more exact one.
 
     >>> retry_after("2", None, datetime(2025, 1, 1, tzinfo=UTC))
     2.0
@@ -209,9 +203,7 @@ PATIENCE = 900.0
 
 
 def delay(retry: int, asked: float | None, jitter: float) -> float:
-    """Seconds before a retry, counted from 1: exponential, never less than was asked for.
-
-    `jitter`, a random number in [0, 1), spreads callers that failed together over half of the wait.
+    """Seconds before a retry, counted from 1; `jitter` in [0, 1) spreads callers over half of the wait.
 
     >>> delay(1, None, 0.0), delay(3, None, 1.0), delay(3, 7.0, 0.0)
     (0.25, 2.0, 7.0)

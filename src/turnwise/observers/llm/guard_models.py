@@ -9,20 +9,17 @@ log-probabilities.
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import UnknownNameError
 from turnwise.linear_regex import LinearRegex
 from turnwise.observers.llm.chat import Message
-from turnwise.observers.llm.prompt import show, shown_texts
+from turnwise.observers.llm.prompt import load_frame, show, shown_texts
 from turnwise.observers.llm.replies import MALFORMED, ParsedReply, short, withheld
 from turnwise.observers.protocol import Context
 from turnwise.scoring import Reply, Score
@@ -66,7 +63,6 @@ class GuardModel:
         return tuple(found)
 
     def read(self, reply: Reply) -> ParsedReply:
-        """The score that a reply gives, or why it gives none."""
         kept_back = withheld(reply)
         if kept_back is not None:
             return kept_back
@@ -126,11 +122,8 @@ def guard_model(name: str) -> GuardModel:
 
 @functools.cache
 def _guard_models() -> Mapping[str, GuardModel]:
-    content = resources.files("turnwise.observers.llm").joinpath("guard_models.toml").read_bytes()
-    content = content.replace(b"\r\n", b"\n")
-    tables = tomllib.loads(content.decode())
-    revision = f"{tables.pop('version')}+{hashlib.sha256(content).hexdigest()[:12]}"
-    return {name: _guard_model(name, revision, table) for name, table in tables.items()}
+    file = load_frame("guard_models.toml")
+    return {name: _guard_model(name, file.revision, table) for name, table in file.texts.items()}
 
 
 def _guard_model(name: str, revision: str, table: Mapping[str, Any]) -> GuardModel:

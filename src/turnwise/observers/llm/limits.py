@@ -18,14 +18,11 @@ from turnwise.errors import BudgetError, ObserverError
 
 @dataclass(slots=True)
 class Ticket:
-    """Leave to send one request, `delay` seconds from now; who has it notes how it ended, and gives it back.
+    """Leave to send one request, `delay` seconds from now; who has it notes how it ended, and gives it back."""
 
-    `most_usd` is set aside for it; `halvings` are those of the limit before it was given.
-    """
-
-    most_usd: float
+    most_usd: float  # set aside for it
     delay: float = 0.0
-    halvings: int = 0
+    halvings: int = 0  # of the limit before it was given
     spent_usd: float = field(default=0.0, compare=False)
     replied: bool = field(default=False, compare=False)
     throttled: bool = field(default=False, compare=False)
@@ -150,7 +147,6 @@ class Halt:
             self.changed.notify_all()
 
     def check(self) -> None:
-        """Raise the error that stopped the run, if one did."""
         if self._error is not None:
             raise type(self._error)(*self._error.args)  # of its own for each thread, with a traceback of its own
 
@@ -183,11 +179,7 @@ class Allowance(Protocol):
 
 
 class Ledger(RequestLimits):
-    """Keeps the limits and tickets of all workers together; safe to use from several threads.
-
-    No call waits, so none holds up another: who is told to wait asks again. Of a worker that dies it takes all
-    tickets back, and what was set aside for them counts as spent, since it may have been.
-    """
+    """Limits and tickets of all workers: no call waits, and what a dead worker held counts as spent."""
 
     def __init__(
         self,
@@ -199,7 +191,6 @@ class Ledger(RequestLimits):
         self._tickets: defaultdict[str, list[Ticket]] = defaultdict(list)
 
     def call(self, worker: str, name: Call, argument: Any) -> Answer:
-        """Do something for a worker: one of the methods that do not wait."""
         with self._changed:
             if name == "bound":
                 self.bound(argument)
@@ -283,7 +274,6 @@ class SocketAllowance:
         return SocketAllowance, (self.address, self.key)
 
     def call(self, name: Call, argument: Any) -> Answer:
-        """Have the ledger do something for this process; see `Allowance.call`."""
         with self._lock:
             try:
                 if self._connection is None:
@@ -309,15 +299,12 @@ class SharedLimits:
 
     @property
     def spent_usd(self) -> float:
-        """US dollars that this process spent."""
         return self._spent
 
     def bound(self, most: int) -> None:
-        """Have at most `most` requests of all processes under way."""
         self._allowance.call("bound", most)
 
     def take(self, most_usd: float) -> Ticket:
-        """Wait for a ticket; one thread at a time asks. See `RequestLimits.take`."""
         with self._asking:
             while True:
                 ticket, stopped = self._allowance.call("take", most_usd)
@@ -328,7 +315,6 @@ class SharedLimits:
                 self._halt.wait(ASK_AGAIN)
 
     def settle(self, ticket: Ticket) -> None:
-        """Give a ticket back; see `RequestLimits.settle`."""
         with self._spending:
             self._spent += ticket.spent_usd
         self._allowance.call("settle", ticket)

@@ -56,11 +56,7 @@ _DIGITS = 18
 
 
 class OpenAIClient:
-    """Sends requests to an API of the chat-completions form; what is sent again is decided elsewhere.
-
-    The answer is taken as it comes, before the SDK makes objects of it, so that what a provider adds or leaves out
-    can't break the reading.
-    """
+    """Sends requests to an API of the chat-completions form, and takes answers before the SDK reads them."""
 
     def __init__(
         self, endpoint: Endpoint, key: Secret, clock: Clock = utc_now, most_bytes: int = MOST_BYTES
@@ -268,7 +264,6 @@ class BoundedTransport:
         )
 
     def handle_request(self, request: Any) -> Any:
-        """Send a request, and read the whole answer."""
         self._exchange.begin()
         try:
             answer = self._pool.handle_request(
@@ -291,7 +286,6 @@ class BoundedTransport:
         return self._http.Response(answer.status, headers=kept, content=content)
 
     def close(self) -> None:
-        """Close all connections."""
         self._pool.close()
 
     def _content(self, answer: Any, encoding: str) -> bytes:

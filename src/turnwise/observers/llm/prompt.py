@@ -16,11 +16,12 @@ import secrets
 import tomllib
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import resources
 from itertools import pairwise
 from typing import Any
 
+from turnwise._support.visible import numbered
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UsageError
 from turnwise.linear_regex import LinearRegex
@@ -43,10 +44,7 @@ def prompt_version(*principles: Principle) -> str:
 def shown_texts(
     turns: Sequence[Turn], turn: int, side: Side, context: Context
 ) -> tuple[tuple[int, Side, str], ...]:
-    """What the context mode lets a model see, as (number, side, text), the judged text last.
-
-    The prompt side never sees the response of its own turn.
-    """
+    """What the context mode lets a model see, as (number, side, text), the judged text last."""
     judged = next((one for one in turns if one.number == turn), None)
     if judged is None:
         last = f"its last is turn {turns[-1].number}" if turns else "it has none"
@@ -83,8 +81,8 @@ def render_together(
     names = [principle.name for principle in principles]
     said = {"name": names[0]}
     if len(names) > 1:
-        fields = ", ".join(form.fill("fields", name=name) for name in names)
-        said = {"names": f"{', '.join(names[:-1])} and {names[-1]}", "fields": fields}
+        answers = ", ".join(form.fill("fields", name=name) for name in names)
+        said = {"names": f"{', '.join(names[:-1])} and {names[-1]}", "fields": answers}
     system = (
         *(text for principle in principles for text in _principle(frame, principle)),
         form.fill("answer", **said),
@@ -104,15 +102,8 @@ def render_together(
 
 
 def _principle(frame: Frame, principle: Principle) -> tuple[str, str]:
-    about = frame.fill("principle", name=principle.name, summary=principle.summary, prompt=principle.prompt)
-    scales = frame.fill(
-        "scales",
-        name=principle.name,
-        truth=principle.truth,
-        indeterminacy=principle.indeterminacy,
-        falsity=principle.falsity,
-    )
-    return about, scales
+    texts = {one.name: getattr(principle, one.name) for one in fields(principle)}
+    return frame.fill("principle", **texts), frame.fill("scales", **texts)
 
 
 def _texts(seen: Sequence[Turn], turn: int, side: Side) -> Iterator[tuple[int, Side, str]]:
@@ -136,15 +127,11 @@ def _count(frame: Frame, texts: Sequence[tuple[int, Side, str]], quoted: str) ->
     lines = quoted.count("\n") + 1 if text else 0
     return frame.fill(
         "count",
-        texts=_counted(len(texts), "text"),
+        texts=numbered(len(texts), "text"),
         first=f"{one} of turn {first}",
         last=f"{other} of turn {last}",
-        lines=_counted(lines, "line"),
+        lines=numbered(lines, "line"),
     )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +155,7 @@ class Frame:
 
 @functools.cache
 def load_frame(name: str = "frame.toml") -> Frame:
-    """The frame that ships with turnwise; ``together.toml`` has what differs for several principles."""
+    """A file that ships: the frame, what differs for several principles, or the formats of guard models."""
     content = resources.files("turnwise.observers.llm").joinpath(name).read_bytes().replace(b"\r\n", b"\n")
     texts = tomllib.loads(content.decode())
     return Frame(texts.pop("version"), hashlib.sha256(content).hexdigest(), texts)
@@ -201,7 +188,6 @@ _LONGEST_NAME = 60
 
 
 def hex_nonce() -> str:
-    """16 hexadecimal digits from the system's source of randomness."""
     return secrets.token_hex(8)
 
 
@@ -234,10 +220,7 @@ def quote(text: str) -> str:
 
 
 def show(text: str) -> str:
-    r"""A text with all that is invisible, or a token of a chat format, shown as its code point.
-
-    Line ends become ``\n``, and are the only control characters that stay beside tabs.
-    """
+    r"""A text with all that is invisible but tabs and line ends, and tokens of chat formats, as code points."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     if not (lines.isascii() and lines.replace("\n", "").replace("\t", "").isprintable()):
         lines = "".join(_code_point(mark) if _hidden(mark) else mark for mark in lines)

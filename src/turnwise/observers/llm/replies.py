@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from turnwise._support.visible import shortened
 from turnwise.linear_regex import LinearRegex
 from turnwise.scoring import Reply, Score
 
@@ -47,10 +48,7 @@ def read_reply(reply: Reply) -> ParsedReply:
 
 
 def read_parts(reply: Reply, prefixes: Sequence[str]) -> list[ParsedReply]:
-    """The scores that a reply gives, or why it gives none; the fields of each begin with its prefix.
-
-    A score that is missing or broken leaves the others as they are.
-    """
+    """The scores that a reply gives, or why it gives none; the fields of each begin with its prefix."""
     kept_back = withheld(reply)
     if kept_back is not None:
         return [kept_back] * len(prefixes)
@@ -145,6 +143,4 @@ def _degree(name: str, value: object) -> float:
 
 
 def short(text: str) -> str:
-    """A reply as a message quotes it."""
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+    return shortened(text, _SHOWN)

@@ -6,7 +6,7 @@ import math
 import os
 import string
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from importlib import resources
@@ -162,18 +162,13 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where language models are reached.
-
-    `key_variable` is the environment variable that holds the key, empty where none is needed; with `key_optional`
-    the server may be run without one. `structured`, one of `STRUCTURED`, is how it can be made to answer in JSON,
-    and `token_limit` the field of a request that limits the length of the reply.
-    """
+    """Where models are reached, with the field of a request that limits the length of the reply."""
 
     name: str
     base_url: str
-    key_variable: str = ""
-    key_optional: bool = False
-    structured: str = "none"
+    key_variable: str = ""  # of the environment; empty where no key is needed
+    key_optional: bool = False  # the server may be run without one
+    structured: str = "none"  # how it can be made to answer in JSON, one of `STRUCTURED`
     token_limit: str = "max_tokens"
 
 
@@ -183,11 +178,7 @@ def providers(file: Path | None = None) -> Mapping[str, Provider]:
     >>> providers()["ollama"].base_url
     'http://localhost:11434/v1'
     """
-    return {
-        name: _provider(where, name, value)
-        for where, table in read_tables("providers.toml", file)
-        for name, value in table.items()
-    }
+    return {name: _provider(where, name, value) for where, name, value in _entries("providers.toml", file)}
 
 
 def split_spec(argument: str | None, known: Mapping[str, Provider]) -> tuple[Provider, str]:
@@ -235,9 +226,7 @@ _SNAPSHOT = LinearRegex(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs: US dollars per million tokens of request and reply, and the day of the last check.
-
-    `batch` is the share of it that a request in a batch costs.
+    """US dollars per million tokens of request and reply; `batch` is the share that one in a batch costs.
 
     >>> Price(0.40, 1.60, date(2026, 2, 23)).cost(1_000_000, 500_000)
     1.2
@@ -249,7 +238,6 @@ class Price:
     batch: float = 1.0
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """What a call costs, in US dollars."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
 
 
@@ -272,13 +260,7 @@ class PriceTable:
 
 def prices(file: Path | None = None) -> PriceTable:
     """The prices that ship, overridden by those of the user's TOML file; None for `user_file`."""
-    return PriceTable(
-        {
-            name: _price(where, name, value)
-            for where, table in read_tables("prices.toml", file)
-            for name, value in table.items()
-        }
-    )
+    return PriceTable({name: _price(where, name, value) for where, name, value in _entries("prices.toml", file)})
 
 
 def _price(where: str, name: str, value: object) -> Price:
@@ -304,14 +286,15 @@ def user_file(name: str, environ: Mapping[str, str] = os.environ) -> Path:
     return Path(home) / "turnwise" / name
 
 
-def read_tables(name: str, file: Path | None) -> list[tuple[str, dict[str, Any]]]:
-    """The table that ships and the user's, each with where it is from; only `user_file` may be absent."""
+def _entries(name: str, file: Path | None) -> Iterator[tuple[str, str, Any]]:
+    """The entries of the table that ships and of the user's, each with where it is from and its name."""
     shipped = tomllib.loads(resources.files("turnwise.observers.llm").joinpath(name).read_text("utf-8"))
+    yield from ((name, key, value) for key, value in shipped.items())
     own = user_file(name) if file is None else file
     if file is None and not own.exists():
-        return [(name, shipped)]
+        return
     try:
-        return [(name, shipped), (str(own), tomllib.loads(own.read_text("utf-8")))]
+        yield from ((str(own), key, value) for key, value in tomllib.loads(own.read_text("utf-8")).items())
     except OSError as error:
         raise ObserverError(f"can't read {own}: {error.strerror}") from error
     except ValueError as error:  # no UTF-8, or no TOML
@@ -319,7 +302,6 @@ def read_tables(name: str, file: Path | None) -> list[tuple[str, dict[str, Any]]
 
 
 def entry(where: str, name: str, value: object, known: Collection[str]) -> dict[str, Any]:
-    """Check that an entry of a table is one and has no unknown key."""
     if not isinstance(value, dict):
         raise ObserverError(f"{where}: [{name}] must be a table with {', '.join(known)}")
     for key in value:

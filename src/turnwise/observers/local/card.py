@@ -100,10 +100,7 @@ _LIMITS = """## Known limits
 
 
 def training_sources(metrics: Mapping[str, Any]) -> tuple[str, ...]:
-    """The data sets of others that weights were trained on, and our drills, by name.
-
-    Left out are the data set that only set the operating points, and those of ours that are divided by pair into
-    a part to train on and parts to test on.
+    """The data sets of others that weights were trained on as a whole, and our drills, by name.
 
     >>> files = "train/safemt_1k.jsonl", "train/mtbench101.jsonl", "corpus/twins/twins-01.jsonl"
     >>> training_sources({"data_sha256": dict.fromkeys(files, ""), "operating_points_on": "mtbench101"})

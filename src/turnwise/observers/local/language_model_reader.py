@@ -36,11 +36,7 @@ _FIRST = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The latest texts of a conversation as token ids, two bytes each; a function of the texts alone.
-
-    When a text no longer fits, the oldest go until at most as many tokens are left with it as are to be kept, so
-    that the window moves seldom, and always at the same places of the same conversation.
-    """
+    """The latest texts as token ids, two bytes each; it moves seldom, and at places that texts alone decide."""
 
     ids: bytes = b""
     ends: tuple[int, ...] = ()
@@ -63,11 +59,9 @@ class Window:
         return array(_TYPE, self.ids).tolist()[start:]
 
     def until(self, end: int) -> bytes:
-        """The ids before a place, as bytes."""
         return self.ids[: end * _SIZE]
 
     def to_lengths(self) -> tuple[int, ...]:
-        """How many ids each text has."""
         return tuple(b - a for a, b in zip((0, *self.ends), self.ends, strict=False))
 
     @classmethod
@@ -121,15 +115,10 @@ class LanguageModelReader:
         self._first = _Latest[Outputs](_FIRST)
 
     def start(self) -> Window:
-        """The empty window."""
         return Window()
 
     def read(self, place: Window, said: str, side: Side, *, lasts: bool) -> Reading:
-        """What the network makes of a text; of the window only what its cache lacks is read again.
-
-        A text of which not all stays is read whole here; of the form that stays of it, what is behind the common
-        beginning is read with the text that follows. With `lasts` the cache is worth keeping.
-        """
+        """What the network makes of a text; with `lasts` the cache is worth keeping."""
         text = self.speech.encode(said)
         after = place.after(self.speech.remembered(text, side), self._reach)
         # What stands between the ends of a long text is in no window.
@@ -167,8 +156,7 @@ class LanguageModelReader:
         return outputs, cache
 
     def _read_before(self, after: Window) -> list[int]:
-        """Where a cache of a window may end, the longest first: behind a text before its last, or within the
-        latest of these, which may have been read whole and stay in another form."""
+        """Where a cache of a window may end, the longest first; the latest text may stay in another form."""
         ends = after.ends[:-1]
         if not ends:
             return []
@@ -177,7 +165,6 @@ class LanguageModelReader:
         return [ends[-1], *(place for place in within if place < ends[-1]), *reversed(ends[:-1])]
 
     def after(self, place: Window, said: str, side: Side) -> Window:
-        """The window behind a text."""
         return place.after(self.speech.remembered(self.speech.encode(said), side), self._reach)
 
     def read_many(
@@ -202,15 +189,11 @@ class LanguageModelReader:
 
 
 class Pass(NamedTuple):
-    """A window as it stands before it moves, or at its last scored text: what the network reads at once.
-
-    `sides` tells who says each of its texts. `apart` has, of each scored text of which not all stays, where it
-    begins in the window, who says it, and the ids of the whole.
-    """
+    """A window that the network reads at once, and the scored texts that only in part stay in it."""
 
     window: Window
     sides: tuple[Side, ...]
-    apart: tuple[tuple[int, Side, bytes], ...]
+    apart: tuple[tuple[int, Side, bytes], ...]  # where each begins in the window, who says it, and its ids
 
 
 class _Place(NamedTuple):

@@ -52,9 +52,7 @@ def spans_of(parts: Iterable[tuple[int, int]], offset: int) -> list[Span]:
 
 
 def chunks_of(length: int, spans: Sequence[Span]) -> list[tuple[int, int]]:
-    """Where tokens are cut into chunks of at most `CHUNK`, and more only where a span has more.
-
-    Spans are not cut; they come in order, none over another.
+    """Where tokens are cut into chunks of at most `CHUNK`; spans, given in order, are not cut.
 
     >>> chunks_of(1000, [Span(500, 700)])
     [(0, 500), (500, 1000)]
@@ -95,23 +93,14 @@ def with_output(model: bytes, name: str) -> bytes:
 
 
 class Outputs(NamedTuple):
-    """What the network makes of texts.
-
-    `logits` has shape (texts, 2, outputs), as a prompt and as a reply; `states` are what they are made of, shape
-    (texts, width), None where they were not kept.
-    """
+    """`logits` of shape (texts, 2, outputs), as prompt and as reply, and `states`, shape (texts, width)."""
 
     logits: NDArray[np.float32]
     states: NDArray[np.float32] | None
 
 
 class Network:
-    """Reads tokens after others and says what it makes of the texts among them.
-
-    The graph takes token ids, keys and values of the tokens before, and the places of the texts; it gives logits
-    for each text, the states that they are made of, and keys and values. Every row of every product is quantised
-    by itself, so no score depends on what is read beside it.
-    """
+    """Reads tokens after others; each row of a product is quantised by itself, so none depends on another."""
 
     def __init__(self, model: bytes, device: str = "cpu") -> None:
         self._session = session_of(with_output(model, STATES), device)
@@ -122,10 +111,7 @@ class Network:
     def run(
         self, tokens: Sequence[int], spans: Sequence[Span], before: Cache | None = None
     ) -> tuple[Outputs, Cache]:
-        """Read tokens, at least two, after those of a cache; return outputs of the texts, and the cache of all.
-
-        `spans` tells where the texts lie, in order, none over another. Raises `WorkStopped` where nobody waits.
-        """
+        """Read tokens, at least two, after those of a cache; `spans` of the texts come in order, apart."""
         rows, states, cache = [], [], before
         for start, stop in chunks_of(len(tokens), spans):
             check_deadline()
@@ -222,17 +208,11 @@ class Cache:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes."""
         return sum(array.nbytes for array in self.arrays)
 
 
 class Caches:
-    """The caches of live conversations, `bound` bytes in all, by the token ids from the window's beginning.
-
-    A cache serves every beginning of its tokens that was asked for, so a conversation that grows keeps one, and
-    two that begin alike share. The one that was not used for the longest time goes first, and is made again when
-    it is needed.
-    """
+    """The caches of live conversations by their token ids, `bound` bytes in all; the least used goes first."""
 
     def __init__(self, bound: int = CACHE_BYTES) -> None:
         self._bound = bound
@@ -247,7 +227,6 @@ class Caches:
 
     @property
     def size(self) -> int:
-        """Bytes that they take together."""
         return self._size
 
     def find(self, beginnings: Iterable[bytes]) -> tuple[Cache, int] | None:

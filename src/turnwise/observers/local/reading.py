@@ -71,8 +71,7 @@ class Reader(Protocol):
     def read_many(
         self, conversations: Sequence[Sequence[Utterance]], *, states: bool = False
     ) -> list[list[Reading | None]]:
-        """What `read` makes of each text of whole conversations, with `states` where the network has any; None of
-        those that are not scored."""
+        """What `read` makes of each text of whole conversations; None of those that are not scored."""
 
     def pack(self, place: Any) -> bytes:
         """A place as bytes, at most 4 kB."""
@@ -123,16 +122,12 @@ class Text(NamedTuple):
     def reading(
         self, side: Side, logits: NDArray[np.float32], states: NDArray[np.float32] | None = None
     ) -> Reading:
-        """What a network made of it."""
         misfit = vocabulary_misfit(self.bytes_per_token, len(self.ids))
         return Reading(side, logits, self.hidden, misfit, self.left_out, states)
 
 
 class Speech:
-    """Gives the ids of texts in the form in which the base model was taught to read chats.
-
-    No text can say a mark of the form: the tokeniser of the weights does not look for added tokens in texts.
-    """
+    """Ids of texts in the form in which the base model reads chats; no text can say a mark of the form."""
 
     def __init__(self, tokenizer: Tokenizer, reach: Reach = UNSAID) -> None:
         self._tokenizer = tokenizer
@@ -193,10 +188,7 @@ class Speech:
         return self.head(side) + self._kept(self._stays[side])[0]
 
     def parts(self, length: int, side: Side) -> list[tuple[int, int]]:
-        """Where the parts of a text begin and end among its `length` ids with their marks.
-
-        The first begins behind the mark of the speaker, the last one takes in the mark of the end.
-        """
+        """Where the parts of a text begin and end among its `length` ids, the mark of the end included."""
         head = self.head(side)
         size = length - head - self.tail
         count = max(1, -(-size // self.reach.part))

@@ -23,11 +23,7 @@ FEATURES = ("logit", "undecided", "hidden", "misfit", "offset")
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How logits become probabilities, fitted on conversations that the network was not trained on.
-
-    `slope` and `offset` are of the logits of T and F, shape (sides, 2, principles); `indeterminacy` has weights of
-    `FEATURES`, shape (sides, principles, features).
-    """
+    """Slope and offset of T and F, shape (sides, 2, principles); weights of I, (sides, principles, features)."""
 
     slope: NDArray[np.float64]
     offset: NDArray[np.float64]
@@ -49,7 +45,6 @@ class Calibration:
         return cls(*parts)
 
     def to_record(self) -> dict[str, Any]:
-        """The calibration as JSON values."""
         return {name: getattr(self, name).round(6).tolist() for name in ("slope", "offset", "indeterminacy")}
 
     def _calibrated(

@@ -38,7 +38,6 @@ class SmallReader:
         self._width = int(state.shape[2])
 
     def start(self) -> NDArray[np.float32]:
-        """The state before the first text."""
         return np.zeros((1, 1, self._width), np.float32)
 
     def read(self, place: NDArray[np.float32], said: str, side: Side, *, lasts: bool) -> Reading:
@@ -48,7 +47,6 @@ class SmallReader:
         return self._reading(side, text, self._with_stretches(logits, place, text, side))
 
     def after(self, place: NDArray[np.float32], said: str, side: Side) -> NDArray[np.float32]:
-        """The state behind a text."""
         return self._run(place, self.speech.ends(self.speech.encode(said), STRETCH), side)[1]
 
     def read_many(
@@ -91,11 +89,9 @@ class SmallReader:
         return text.reading(side, logits[:, SIDES.index(side)])
 
     def pack(self, place: NDArray[np.float32]) -> bytes:
-        """A state as bytes."""
         return place.astype("<f4").tobytes()
 
     def unpack(self, data: bytes) -> NDArray[np.float32]:
-        """The state that `pack` wrote; `ValueError` for other bytes."""
         state = np.frombuffer(data, "<f4").astype(np.float32)
         if state.shape != (self._width,) or not np.isfinite(state).all():
             raise ValueError("its values are too few, too many or no numbers")
