@@ -12,8 +12,7 @@ from turnwise.conversation import Conversation, Turn
 from turnwise.errors import GuardError, ObserverError, UsageError
 from turnwise.guard import GuardrailPipeline, build_guardrail, check_guardrail
 from turnwise.guard.config import Config, with_observer
-from turnwise.observers import OBSERVERS, Context, Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import OBSERVERS, Context, Request, ScriptedObserver
 from turnwise.scoring import Score
 from turnwise.sessions import MemoryStateStore
 
