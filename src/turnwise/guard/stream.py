@@ -28,11 +28,7 @@ OVER: Final = "the stream has ended; open another one for the next response"
 
 
 class StreamEnd(NamedTuple):
-    """How a stream ended: whole, blocked on the way or broken off.
-
-    `known` is the guardrail that blocked it on the way, by name and verdict; it is not asked again. `dropped` is
-    why it broke off, so that only what was shown is kept and no guardrail is asked.
-    """
+    """`known`: the guardrail that blocked it on the way, with its verdict; `dropped`: why the stream broke off."""
 
     known: tuple[str, Detail] | None = None
     dropped: Outcome | None = None

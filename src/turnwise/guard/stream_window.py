@@ -98,12 +98,7 @@ def shown_up_to(chunks: Iterable[Chunk], start: int, end: int) -> str:
 
 
 class HeldBack:
-    """A growing text, and how much of it may be shown.
-
-    What is looked at is the end of the text, with `CONTEXT` characters that were shown before. Held back are as
-    many letters and digits at the end as the farthest guardrail reaches (see `Guardrail.reach`), and whatever that
-    cuts in two: a word or a key, lines of encoded text, a row of codes, a value that was found.
-    """
+    """A growing text; held back is what guardrails still reach, and what that would cut in two."""
 
     def __init__(self, steps: Sequence[Step], turn: Turn, conversation: Conversation, session_id: str) -> None:
         self._steps = tuple(steps)
@@ -148,10 +143,7 @@ class HeldBack:
         return self._came >= self._look_at or not self._reach
 
     def look(self, *, here: bool) -> Generator[tuple[Step, Check], Detail, tuple[str, str, Detail | None]]:
-        """Look at the end of the text: what may be shown now, and name and verdict of a guardrail that blocked.
-
-        The guardrails run in this call, if `here`; else each step is yielded, and its detail taken.
-        """
+        """What may be shown now, and name and verdict of a guardrail that blocked."""
         self._text += "".join(self._waiting)
         self._waiting.clear()
         text, end = self._text, self._base + len(self._text)

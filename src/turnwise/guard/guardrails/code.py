@@ -119,7 +119,6 @@ class Code(Guardrail):
         object.__setattr__(self, "_filter", _filter(types))
 
     def check(self, check: Check) -> Finding:
-        """What code a text has, with a redaction for each block and line."""
         folded = PLAIN.fold(check.text)
         found = list(self._find(folded.plain))
         spans = apart(found)
@@ -153,10 +152,7 @@ class Code(Guardrail):
 
 
 def _find_fenced(plain: str) -> Iterator[Span]:
-    """Blocks between Markdown fences, but none marked as plain text, nor unmarked ones without any sign of code.
-
-    CommonMark 0.31, section 4.5.
-    """
+    """Fenced blocks (CommonMark 0.31, section 4.5), but none marked as text, nor unmarked ones without code."""
     opened: tuple[int, str, str] | None = None  # where the block begins, its fence, and what stands behind that
     count = end = 0
     for spans in _FENCE.spans(plain):

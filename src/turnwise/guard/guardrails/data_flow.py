@@ -97,7 +97,6 @@ class DataFlow(Guardrail):
         object.__setattr__(self, "_values", lru_cache(_TEXTS)(self._values_of))
 
     def check(self, check: Check) -> Finding:
-        """What of the values that came in stands in the arguments of a call to another tool."""
         tool = "" if check.tool is None else check.tool.name
         brought = [one for one in _brought(check) if not (self.same_tool and tool and one.name == tool)]
         if not brought:

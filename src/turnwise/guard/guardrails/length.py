@@ -72,7 +72,6 @@ class Length(Guardrail):
         return 0
 
     def check(self, check: Check) -> Finding:
-        """Whether a text is too long or too short."""
         text = check.text
         characters = check.before + len(text)
         reasons = []

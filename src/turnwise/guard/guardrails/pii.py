@@ -189,7 +189,6 @@ class Pii(Guardrail):
         return 200
 
     def check(self, check: Check) -> Finding:
-        """The personal data of a text, by kind and count, with a redaction for each."""
         values = values_in(check, LOWER, self._read, self._allowed)
         sure = [value for value in values if value.span.confidence >= self.min_confidence] if values else []
         over = numbers_over_turns(check, self.over_turns, self._find)
@@ -244,10 +243,7 @@ class Pii(Guardrail):
 
 
 def _shapes_of(types: Sequence[PiiType]) -> Sequence[RegexSet]:
-    """What tells the shapes of some types that a text has; their names begin with the type.
-
-    Shapes of words and shapes of digits are looked for apart: one automaton of both has many times the states.
-    """
+    """Shapes of words and of digits apart: one automaton of both has many times the states."""
     of_digits = {**SSN_SHAPES, **CARD_SHAPES, **IBAN_SHAPES, **PHONE_SHAPES, **IP_SHAPES}
     of_words = {
         "ssn named": of_digits.pop("ssn named"),

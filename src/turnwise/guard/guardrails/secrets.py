@@ -105,10 +105,7 @@ class Secrets(Guardrail):
         if self.placeholders not in ("typed", "plain"):
             raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "plain"))
         object.__setattr__(self, "_allowed", Allowed(self.allow))
-        hints = {
-            **{kind: form.hints for kind, form in key_forms().items()},
-            "generic": ASSIGNED.hints,
-        }
+        hints = {**{kind: form.hints for kind, form in key_forms().items()}, "generic": ASSIGNED.hints}
         object.__setattr__(self, "_shapes", RegexSet({kind: hints[kind] for kind in self.types}, ignore_case=True))
 
     @property
@@ -117,7 +114,6 @@ class Secrets(Guardrail):
         return 200
 
     def check(self, check: Check) -> Finding:
-        """The secrets of a text, by kind and count, with a redaction for each."""
         values = values_in(check, PLAIN, self._find, self._allowed)
         over = keys_over_turns(check, self.over_turns, self._find_in)
         if not values and not over:

@@ -110,11 +110,9 @@ class Sources(Guardrail):
 
     @property
     def waits(self) -> bool:
-        """Whether the observer asks a language model."""
         return self._scorer is not None and self._scorer.waits
 
     def check(self, check: Check) -> Finding:
-        """The gravest of what the text does that its source may not, and of what changed."""
         kind = check.kind
         may = next((deeds for source, deeds in self.may.items() if source == kind), ())
         changed = self._changed(check)

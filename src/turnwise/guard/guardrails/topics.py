@@ -89,7 +89,6 @@ class Topics(Guardrail):
         object.__setattr__(self, "_phrases", WordSearch(phrases, accents=False, inflect=True))
 
     def check(self, check: Check) -> Finding:
-        """The denied topics of a text, or that it is off topic."""
         occurring = self._occurring(check)
         denied = {topic: count for (topic, is_denied), count in occurring.items() if is_denied}
         if denied:
@@ -130,10 +129,7 @@ class Topics(Guardrail):
 
 
 def inflections(word: str) -> tuple[str, ...]:
-    """The regular English forms of a word beside itself: plural, past, gerund, and some of who does it.
-
-    Not all of them are words; those that are none occur in no text. Of a phrase, in lower case, the last word
-    changes.
+    """The regular English forms of a word beside itself, or of a phrase's last word; some are no words.
 
     >>> inflections("bet"), inflections("gamble")
     (('betting', 'betted', 'bettor', 'bettors', 'bets'), ('gambling', 'gambled', 'gambler', 'gamblers', 'gambles'))

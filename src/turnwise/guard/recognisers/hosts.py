@@ -23,10 +23,7 @@ _STRUCTURE = frozenset(".:/\\@%?#-_[]")
 
 
 class Host(NamedTuple):
-    """Where a link leads.
-
-    The name is in lower case, with letters of all scripts and no trailing dot; an IP address in its usual form.
-    """
+    """Where a link leads: a name in lower case without a trailing dot, or an IP address in its usual form."""
 
     name: str
     is_ip: bool

@@ -31,11 +31,9 @@ _SHORT_WORDS = frozenset("is on at in to by of or if as an and the for was has h
 
 
 class NumberValue(NamedTuple):
-    """How a kind of number is written: letters and digits in one or several groups.
+    """How a kind of number is written; `fewest` counts digits, and is 0 where it has one of the forms only.
 
-    `fewest` counts digits, and is 0 where the number has one of the forms only; `shortest` and `longest` count
-    letters and digits. The forms are RE2, for whole numbers, and are taken whatever the rest says; `checked`
-    numbers need the right check digit of a United States routing number.
+    The forms (RE2, for whole numbers) are taken whatever the rest says; `checked`: as routing numbers are.
 
     >>> [NumberValue(6).read(text) for text in ("0048 2913 88, thanks", "12/03/2024", "123456 km")]
     [12, 0, 0]
@@ -222,11 +220,7 @@ class _Number(NamedTuple):
 
 
 def find_named(text: TextReading, kind: str) -> Iterator[Span]:
-    """Numbers of a kind behind or before words that name them, with little or nothing between.
-
-    A date or an amount is none, nor is a number that words between the two call another's, such as an order's.
-    Takes time linear in the length of the text.
-    """
+    """Numbers of a kind beside words that name them, unless words between the two call them another's."""
     if kind in text.shapes and text.digits:
         for name in named_kinds()[kind].names:
             for start, end, confidence in _numbers(text, name):
@@ -332,10 +326,7 @@ _LATEST = 2015  # year of the latest birth that a date without a label tells
 
 
 def find_birth_dates(text: TextReading) -> Iterator[Span]:
-    """Dates behind words of birth, or right behind a person's name.
-
-    A date alone is none, nor is one of a life that is told in prose ("Ada Lovelace was born on 10 December 1815").
-    """
+    """Dates behind words of birth or a person's name; none of a life that is told in prose."""
     lower, starts = text.plain, text.digit_starts
     if "birth_date" not in text.shapes or not starts:
         return

@@ -38,10 +38,7 @@ def filled(pattern: str, parts: dict[str, str]) -> str:
 
 
 class PatternTable:
-    """A file of patterns by name, made with its lists of words; it is read when one is first asked for.
-
-    `words` are lists of alternatives by name, `hints` what a text has, at least, in which any pattern matters.
-    """
+    """A file of patterns by name, made with its lists of words; it is read when one is first asked for."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -54,11 +51,10 @@ class PatternTable:
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """What a text has at least."""
+        """What a text has, at least, in which any pattern matters."""
         return tuple(filled(hint, self._parts) for hint in read_table(self._file)["hints"])
 
     def __getitem__(self, name: str) -> LinearRegex:
-        """The expression that is a pattern."""
         regex = self._regexes.get(name)
         if regex is None:
             pattern = filled(read_table(self._file)["patterns"][name], self._parts)

@@ -8,15 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.recognisers.text import (
-    JUDGED,
-    Group,
-    NearWords,
-    Separators,
-    Span,
-    TextReading,
-    digit_groups,
-)
+from turnwise.guard.recognisers.text import JUDGED, Group, NearWords, Separators, Span, TextReading, digit_groups
 from turnwise.linear_regex import LinearRegex
 
 if TYPE_CHECKING:
@@ -67,7 +59,7 @@ _PHONE_WORDS = NearWords(
     "ring|dial|hotline|landline|my number|phone number|contact|reach|reached|voicemail|telefon|telefonnummer|"
     "my numbers|meine nummer|mi número|mon numéro|mio numero|meu número|rufnummer|rückruf|rufen|ruf|call me|text|"
     "appelez|appelle|llama|llámame|llame|chiama|chiamami|ligue|celular|cellulare|portable|phone me|"
-    "handy|mobil|anrufen|téléphone|teléfono|telefono|móvil|m|t|p",
+    "handy|mobil|anrufen|téléphone|teléfono|telefono|móvil|m|t|p"
 )
 _AMERICA = 1  # country code of the North American Numbering Plan
 

@@ -41,11 +41,7 @@ class _Join(NamedTuple):
 def orders_over_turns(
     check: Check, most: int, find: FindOrders, find_fully: FindOrders, alone: Finding
 ) -> Finding:
-    """The order that the text under check completes or has carried out, where no text by itself is one in full.
-
-    `find` looks at the words; `find_fully`, which may take longer, at pieces that are to be carried out. `alone`
-    is what the words of the text itself say.
-    """
+    """The order that a text completes or has carried out; `find` looks at words, `find_fully` takes longer."""
     ends = ends_of(check.text)
     carried = _TABLE["carry_out"].search(ends) is not None
     hinted = _TABLE["hint"].search(ends) is not None
