@@ -181,8 +181,12 @@ class _Stream:
         self._half = piece[-1] if "\ud800" <= piece[-1] <= "\udbff" else ""
         return encodable(piece[: len(piece) - len(self._half)])
 
-    def _drop(self, why: Outcome) -> None:
-        """Record that the response broke off, where it did not end before."""
+    def drop(self, why: Outcome = Outcome.BROKEN_OFF) -> None:
+        """Record that the response broke off; nothing of it that is not shown yet is kept.
+
+        Args:
+            why: why it did, such as `Outcome.DISCONNECTED` or `Outcome.STALLED`.
+        """
         if self._result is None:
             self._stopped = True
             self._result = finish(self._finish(self._check(self.shown), StreamEnd(dropped=why), here=True))
@@ -231,14 +235,6 @@ class OutputStream(_Stream):
         """
         return finish(self._called(name, arguments, call_id, here=True))
 
-    def drop(self, why: Outcome = Outcome.BROKEN_OFF) -> None:
-        """Record that the response broke off; nothing of it that is not shown yet is kept.
-
-        Args:
-            why: why it did, such as `Outcome.DISCONNECTED` or `Outcome.STALLED`.
-        """
-        self._drop(why)
-
     def guard(self, pieces: Iterable[str | None]) -> Iterator[str]:
         """Yield what may be shown of a response, with its rest at the end; `result` has the verdict then.
 
@@ -257,7 +253,7 @@ class OutputStream(_Stream):
                     break
             self.end()
         except BaseException as error:
-            self._drop(_why(error))
+            self.drop(_why(error))
             raise
         if self._rest:
             yield self._rest
@@ -269,7 +265,7 @@ class OutputStream(_Stream):
         if kind is None:
             self.end()
         else:
-            self._drop(_why(error))
+            self.drop(_why(error))
 
 
 class AsyncOutputStream(_Stream):
@@ -287,10 +283,6 @@ class AsyncOutputStream(_Stream):
         """Check a call of a tool that came with the response; see `OutputStream.check_tool_call`."""
         return await afinish(self._called(name, arguments, call_id, here=False))
 
-    def drop(self, why: Outcome = Outcome.BROKEN_OFF) -> None:
-        """Record that the response broke off; see `OutputStream.drop`."""
-        self._drop(why)
-
     async def guard(self, pieces: AsyncIterable[str | None] | Iterable[str | None]) -> AsyncIterator[str]:
         """Yield what may be shown of a response; see `OutputStream.guard`."""
         try:
@@ -302,7 +294,7 @@ class AsyncOutputStream(_Stream):
                     break
             await self.end()
         except BaseException as error:
-            self._drop(_why(error))
+            self.drop(_why(error))
             raise
         if self._rest:
             yield self._rest
@@ -316,7 +308,7 @@ class AsyncOutputStream(_Stream):
         if kind is None:
             await self.end()
         else:
-            self._drop(_why(error))
+            self.drop(_why(error))
 
 
 def _why(error: object) -> Outcome:

@@ -31,18 +31,14 @@ _RUN = frozenset(string.ascii_letters + string.digits + string.punctuation).unio
 
 _WORD = frozenset(string.ascii_letters + string.digits + "+/_=-")
 
-_LONG_WORD = 12
-"""Characters of a word from which the line before it may be a part of it, as base64 is written."""
+_LONG_WORD = 12  # characters of a word from which the line before it may be a part of it, as base64 is written
 
 _CODE = frozenset(string.hexdigits + "x")
 
 _LONGEST_CODE = 10
 
-_LONGEST_ROW = 2_048
-"""Characters of a row of codes, such as ``34 31 31``, that are held back until it ends."""
-
-_SIGN = 0.25
-"""What a sign counts beside a letter or digit where it is measured how far a guardrail reaches."""
+_LONGEST_ROW = 2_048  # characters of a row of codes, such as ``34 31 31``, that are held back until it ends
+_SIGN = 0.25  # what a sign counts beside a letter or digit where it is measured how far a guardrail reaches
 
 
 class Chunk(NamedTuple):

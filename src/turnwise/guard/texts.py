@@ -270,8 +270,7 @@ def check_beside(
     return text.checked(make)
 
 
-Opened = tuple[EndStream, CheckCall, Setup, Conversation, Turn, str]
-"""What a stream is made of."""
+Opened = tuple[EndStream, CheckCall, Setup, Conversation, Turn, str]  # what a stream is made of
 
 
 def open_stream(

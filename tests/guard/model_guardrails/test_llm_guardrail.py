@@ -81,8 +81,7 @@ def test_a_response_is_judged_as_a_response(server: ChatServer, check) -> None: 
 
 
 @pytest.mark.parametrize(
-    ("context", "seen"),
-    [("turn", []), ("window:2", [3]), ("history", [1, 2, 3]), ("transcript", [1, 2, 3])],
+    ("context", "seen"), [("turn", []), ("window:2", [3]), ("history", [1, 2, 3]), ("transcript", [1, 2, 3])]
 )
 def test_the_model_sees_as_much_of_the_conversation_as_it_may(
     server: ChatServer, check, context: str, seen: list[int]

@@ -33,14 +33,12 @@ from turnwise.sessions import MemoryStateStore, SessionMemory, Sessions, Session
 from turnwise.sessions.evidence import BLOCKED
 from turnwise.sessions.reply_outcome import GAVE_WAY_FROM
 
-Judge = Literal["auto", "initiator", "responder", "both", "replies"]
-"""Whose texts are judged."""
+Judge = Literal["auto", "initiator", "responder", "both", "replies"]  # whose texts are judged
 
 GaveWay = Literal["ignore", "warn", "block"]
 """What becomes of a conversation in which the model gave way: nothing, a warning, or that it is held."""
 
-_KEY = "gave_way"
-"""In the data of a check: the turn at which the model gave way, from there on."""
+_KEY = "gave_way"  # in the data of a check: the turn at which the model gave way, from there on
 
 _MACHINES = (ParticipantType.BOT, ParticipantType.AGENT)
 

@@ -29,14 +29,12 @@ from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions import EngagementMode, Sessions, Stance
 from turnwise.sessions.state_store import ChangesStates
 
-_RESPONDER_MARK = "/responder"
-"""Follows a session id in the id of the responder's session."""
+_RESPONDER_MARK = "/responder"  # follows a session id in the id of the responder's session
 
 _ALARMS = 2
 """Turns of a session's last 10 that broke trust, from which an open circuit breaker blocks: one may be wrong."""
 
-_REPEATED = 2
-"""Incidents that still count from which one such turn is enough."""
+_REPEATED = 2  # incidents that still count from which one such turn is enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +200,7 @@ _DOUBTFUL = 0.5
 _LONGEST_REFUSED = 4_000
 """Characters of a prompt that another guardrail blocked up to which it is scored before the next one."""
 
-_WAITING = 1_000
-"""Findings that wait for the check of their turn at most."""
+_WAITING = 1_000  # findings that wait for the check of their turn at most
 
 _WHOSE = {
     Trajectory.INITIATOR: "",
@@ -362,7 +359,8 @@ class TurnJudge:
         fires = speaker.correct({number: answer.scores for number, answer in answers.items()})
         late = [Late(number, answers[number], fired) for number, fired in fires.items()]
         for one in late:
-            correct_turn(chat, self.name, speaker.trajectory, one)
+            kept = partial(_with_answer, one, self.name, speaker.trajectory)
+            chat.history.annotate(one.number, GUARD_KEY, kept)
             if check.state is not None:
                 check.state.turns.add(one.number)
         return [one for one in late if not one.answer.trouble]
@@ -537,12 +535,8 @@ def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def correct_turn(conversation: Conversation, name: str, trajectory: str, late: Late) -> None:
-    """Let a turn keep the judge's scores in place of the screen's, where it still has its check."""
-    conversation.history.annotate(late.number, GUARD_KEY, partial(_with_answer, late, name, trajectory))
-
-
 def _with_answer(late: Late, name: str, trajectory: str, before: object) -> object:
+    """What a turn keeps, with the judge's scores in place of the screen's where it still has its check."""
     checks = readable_checks(before, late.number)
     if checks is None:
         return before

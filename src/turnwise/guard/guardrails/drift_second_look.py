@@ -31,11 +31,8 @@ Unanswered = Literal["screen", "hold", "block"]
 When = Literal["inline", "afterwards"]
 """Whether a check waits for the judge, or its answer corrects the check later."""
 
-LATER: Final = "later"
-"""The path of a second look that was not waited for."""
-
-AFTERWARDS: Final = "afterwards"
-"""The path of a second look that came after its check had ended."""
+LATER: Final = "later"  # the path of a second look that was not waited for
+AFTERWARDS: Final = "afterwards"  # the path of a second look that came after its check had ended
 
 _WORKERS: Final = Workers[SideScores]()
 _ASKING: Final = Workers[None]()
@@ -69,8 +66,7 @@ class Answer:
         return cls(from_triples(data))
 
 
-Arrived = Callable[[Answer, float], None]
-"""Takes an answer, and the seconds that it took."""
+Arrived = Callable[[Answer, float], None]  # takes an answer, and the seconds that it took
 
 
 class Answers:
@@ -248,7 +244,7 @@ class SecondLook:
             return f"its {self.most} second looks are used up"
         if not self.pace.counted():
             return f"{self.pace.most} second looks were asked for within a minute"
-        speaker.count_question()
+        speaker.asked += 1
         return ""
 
     def look(

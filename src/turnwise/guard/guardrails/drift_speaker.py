@@ -28,8 +28,7 @@ from turnwise.observers import ObserverSession
 from turnwise.patterns import Evaluator
 from turnwise.scoring import Score, TurnScores, from_triples, to_triples
 
-KEPT: Final = 4
-"""Turns whose beginning a speaker remembers, so that a response may arrive after later prompts."""
+KEPT: Final = 4  # turns whose beginning a speaker remembers, so that a response may arrive after later prompts
 
 LEFT_OUT_FOR: Final = 8
 """Turns after a blocked text for which the observer still has it before it; then it is left out for good."""
@@ -43,11 +42,8 @@ HARM, OWN_HARM = "third_party_harm", 0.2
 """The principle that is about what is asked and not about how the other side is treated, and F of a text alone
 below which what is before it makes no harm of it there; set likewise."""
 
-LATE: Final = 16
-"""Turns of a speaker over which an answer may be late; then the question is given up."""
-
-_VERSION: Final = 1
-"""Version of what `Speakers.park` writes."""
+LATE: Final = 16  # turns of a speaker over which an answer may be late; then the question is given up
+_VERSION: Final = 1  # version of what `Speakers.park` writes
 
 
 class Trajectory(StrEnum):
@@ -150,8 +146,8 @@ class Speaker:
     """One speaker in one conversation, changed by its own methods alone; hold `lock` meanwhile."""
 
     __slots__ = (
-        *("_asked", "_blocked_at", "_detected", "_detector", "_heard", "_later", "_recent", "_rule", "_scorer"),
-        *("ahead", "conversation_id", "lock", "name", "trajectory", "turns"),
+        *("_blocked_at", "_detected", "_detector", "_heard", "_later", "_recent", "_rule", "_scorer"),
+        *("ahead", "asked", "conversation_id", "lock", "name", "trajectory", "turns"),
     )
 
     def __init__(
@@ -172,7 +168,7 @@ class Speaker:
         self._detector = detector
         self._detected = detector.start()
         self._rule: State | None = None
-        self._asked = 0
+        self.asked = 0
         self._later: Later | None = None
         self._heard = Heard(scorer.session(conversation_id))
         self._blocked_at = 0
@@ -198,13 +194,6 @@ class Speaker:
         if self._rule is None:
             self._rule = rule.start()
         return rule.update(self._rule, told).holds
-
-    @property
-    def asked(self) -> int:
-        return self._asked
-
-    def count_question(self) -> None:
-        self._asked += 1
 
     @property
     def open(self) -> dict[int, int]:
@@ -409,7 +398,7 @@ class Speaker:
 
     def _second_look(self) -> dict[str, Any]:
         later = {} if self._later is None else {"later": self._later.to_dict()}
-        return {"rule": self._rule, "asked": self._asked, **later}
+        return {"rule": self._rule, "asked": self.asked, **later}
 
     def resume(self, conversation: Conversation, place: Sequence[Any], rest: bytes) -> bytes:
         """Go on where `park` was called, and return the bytes that follow; nothing is scored."""
@@ -423,7 +412,7 @@ class Speaker:
             raise ValueError(f"{end} bytes, and {len(rest)} are left")
         self.turns, self._detected = turns, detected
         if asking:
-            self._rule, self._asked = asking[0]["rule"], asking[0]["asked"]
+            self._rule, self.asked = asking[0]["rule"], asking[0]["asked"]
             self._later = Later.from_dict(asking[0]["later"]) if "later" in asking[0] else None
         if self._scorer.forgets:
             return rest[end:]

@@ -238,10 +238,8 @@ class Probing(Guardrail):
         self._states(check).change(PROBING, owner, apply)
 
     def forget(self, session_id: str, store: StateStore | None = None) -> bool:
-        digest = digest_of(session_id)
-        if store is None:
-            return self._own.remove(PROBING, key_of(self._name, digest))
-        return store.remove(PROBING, key_of(self._name, digest))
+        states = self._own if store is None else store
+        return states.remove(PROBING, key_of(self._name, digest_of(session_id)))
 
     def _states(self, check: Check) -> Prefixed:
         return Prefixed(self._own if check.state is None else check.state, key_of(self._name, ""))

@@ -180,16 +180,11 @@ class Urls(Guardrail):
 
 
 def _is_in(host: Host, entries: frozenset[str]) -> bool:
-    if host.is_ip:
+    if host.is_ip or host.name in entries:
         return host.name in entries
-    if host.name in entries:
-        return True
-    _, dot, rest = host.name.partition(".")
-    while dot:
-        if rest in entries or f"*.{rest}" in entries:
-            return True
-        _, dot, rest = rest.partition(".")
-    return False
+    labels = host.name.split(".")
+    above = (".".join(labels[at:]) for at in range(1, len(labels)))
+    return any(domain in entries or f"*.{domain}" in entries for domain in above)
 
 
 def _entries(setting: str, entries: Iterable[str]) -> frozenset[str]:

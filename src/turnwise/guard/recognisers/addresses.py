@@ -131,7 +131,11 @@ def spelled_addresses(text: str) -> Iterator[Stretch]:
         written = text[start:end]
         if len(written) > _LONGEST_ADDRESS:
             continue
-        if at == "@" and _SPELLING_SIGNS.isdisjoint(written) and not _speaks_of_dots(written.lower()):
+        if (
+            at == "@"
+            and _SPELLING_SIGNS.isdisjoint(written)
+            and not any(word in written.lower() for word in _DOT_WORD.split("|"))
+        ):
             continue
         address = f"{_with_dots(local)}@{_with_dots(domain)}"
         if address == written:
@@ -149,10 +153,6 @@ def _speaks_for_itself(at: str, domain: str) -> bool:
     if at == "@":
         return in_brackets or " dot " in domain or not (" " in domain or "," in domain)
     return in_brackets if at == " at " else at.strip() not in ("@", "at")
-
-
-def _speaks_of_dots(lower: str) -> bool:
-    return any(word in lower for word in _DOT_WORD.split("|"))
 
 
 def _with_dots(part: str) -> str:

@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from turnwise.guard.recognisers.patterns import PatternTable, filled, marked, read_table
-from turnwise.guard.recognisers.text import OTHER_NUMBERS, Span, TextReading, digits_of
+from turnwise.guard.recognisers.text import OTHER_NUMBERS, Span, TextReading, digit_groups, digits_of
 from turnwise.linear_regex import LinearRegex
 
 _CONTEXT = PatternTable("number_context.yaml")  # what stands around a number
@@ -117,6 +117,11 @@ def _compiled(form: str) -> LinearRegex:
     return LinearRegex(rf"({form})(?:$|[^\pL\pN.,]|[.,](?:$|[^0-9]))")
 
 
+@cache
+def _whole(form: str) -> LinearRegex:
+    return LinearRegex(rf"(?:{form})$")
+
+
 # What they are called
 
 
@@ -145,21 +150,13 @@ class NumberName:
         forms += [rf"(?:{self.weak})[^0-9\n]{{0,3}}[0-9]{{6,}}"] if self.weak else []
         return LinearRegex(rf"(?:^|[^\pL\pN])(?:{'|'.join(forms)})")
 
-    @cached_property
-    def _strong(self) -> LinearRegex:
-        return LinearRegex(rf"(?:{self.strong})$")
-
-    @cached_property
-    def _joined(self) -> LinearRegex:
-        return LinearRegex(rf"(?:{self.joined})$")
-
     def is_strong(self, written: str) -> bool:
         """Whether a name is one of nothing else."""
-        return bool(self.strong) and self._strong.match(written) is not None
+        return bool(self.strong) and _whole(self.strong).match(written) is not None
 
     def is_joined(self, written: str) -> bool:
         """Whether a name is in a script that puts no spaces between words."""
-        return bool(self.joined) and self._joined.match(written) is not None
+        return bool(self.joined) and _whole(self.joined).match(written) is not None
 
 
 class NamedKind(NamedTuple):
@@ -378,10 +375,7 @@ def _beside_names(lower: str) -> Iterator[Span]:
         if count == _READ_DATES:
             return
         words = lower[slice(*name)]
-        year = max(map(int, filter(None, _digit_runs(lower[slice(*date)]))), default=0)
+        written = lower[slice(*date)]
+        year = max((int(written[start:end]) for start, end in digit_groups(written)), default=0)
         if 1900 <= year <= _LATEST and " " in words.strip() and not BIRTH_DATES["words_between"].search(words):
             yield Span(*date, "birth_date", 0.6)
-
-
-def _digit_runs(date: str) -> list[str]:
-    return "".join(mark if mark.isdigit() else " " for mark in date).split(" ")

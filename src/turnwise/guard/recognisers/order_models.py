@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,9 +176,7 @@ def _powers(count: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     return powers, inverses
 
 
-@cache
-def _short_powers() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    return _powers(_SHORT)
+_short_powers = cache(partial(_powers, _SHORT))
 
 
 # Runs of characters
