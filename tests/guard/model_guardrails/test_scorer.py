@@ -90,13 +90,6 @@ def test_a_specification_of_a_model_gives_an_observer_that_lasts(monkeypatch: py
     assert shared_observer("llm:openai/gpt-4.1-mini") is observer
 
 
-def test_an_empty_prompt_has_no_scores() -> None:
-    scorer = Scorer("local", "history")
-    reading = Speaker(scorer, build_detector("any_turn"), "c").score(Turn(1, " "))
-    assert reading.scores == {}
-    assert reading.failures == ()
-
-
 def test_turns_are_read_again_as_they_stand_by_now() -> None:
     observer = Listener()
     scorer = listening(observer)
