@@ -265,9 +265,9 @@ class WordSearch:
     allowed, and a phrase that ends in ``*`` stands for all words that start so.
 
     >>> phrases = WordSearch(["credit card", "invest*"], inflect=True)
-    >>> text = "Investing with Credit\n  cards"
+    >>> text = "Investing with Credit\\n  cards"
     >>> [text[slice(*phrases.fold(text).span(each.start, each.end))] for each in phrases.find(phrases.fold(text))]
-    ['Investing', 'Credit\n  cards']
+    ['Investing', 'Credit\\n  cards']
     """
 
     def __init__(

@@ -69,7 +69,7 @@ class Phrases:
 
     `words` are those that the phrases are made of, in lower case; `together` are phrases that signs come to.
 
-    >>> found = Phrases([Phrase("greeting", 0.5, (r"\bhello\b",))])
+    >>> found = Phrases([Phrase("greeting", 0.5, (r"\\bhello\\b",))])
     >>> [phrase.name for phrase in found.find("Oh, HELLO!")]
     ['greeting']
     """
