@@ -16,9 +16,7 @@ import pytest
 from turnwise.conversation import Conversation, Turn
 from turnwise.errors import GuardError, ObserverError
 from turnwise.guard import Correction, GuardrailPipeline
-from turnwise.guard.audit import read_audit
-from turnwise.observers import OBSERVERS, Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import OBSERVERS, Request, ScriptedObserver
 from turnwise.scoring import Score
 from turnwise.sessions import MemoryStateStore
 
@@ -84,6 +82,10 @@ def pipeline(heard: list[Correction] | None = None, **given: Any) -> GuardrailPi
 
 def chat(name: str = "c1") -> Conversation:
     return Conversation.human_ai("ann", "model", conversation_id=name)
+
+
+def audited(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def until(true: Callable[[], object]) -> None:
@@ -182,7 +184,7 @@ def test_the_audit_has_the_correction_beside_the_check(tmp_path: Path) -> None:
     Judge.free.set()
     until(lambda: heard)
     guard.close()
-    events = read_audit(tmp_path / "audit.jsonl").events
+    events = audited(tmp_path / "audit.jsonl")
     assert [event["kind"] for event in events].count("correction") == 1
     (event,) = (one for one in events if one["kind"] == "correction")
     assert (event["turn"], event["outcome"], event["would_block"]) == (1, "corrected", True)
@@ -203,7 +205,7 @@ def test_a_guard_that_is_closed_tells_what_was_not_answered(tmp_path: Path) -> N
     Judge.free.set()
     time.sleep(0.05)
     assert len(heard) == 1
-    events = read_audit(tmp_path / "audit.jsonl").events
+    events = audited(tmp_path / "audit.jsonl")
     assert [event["outcome"] for event in events if event["kind"] == "correction"] == ["unanswered"]
 
 
@@ -348,7 +350,7 @@ def test_the_service_answers_at_once_and_is_corrected(tmp_path: Path) -> None:
         Judge.free.clear()
         asked("maybe")
     guard.close()
-    events = read_audit(tmp_path / "audit.jsonl").events
+    events = audited(tmp_path / "audit.jsonl")
     found = [event["outcome"] for event in events if event["kind"] == "correction"]
     assert found == ["corrected", "unanswered"]
 

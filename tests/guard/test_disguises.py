@@ -29,23 +29,6 @@ def test_orders_are_found_in_every_language_and_nothing_in_good_faith_is_blocked
     assert [row["text"] for row in ROWS if not row["found"] and answers(PIPELINE, row)[1]] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "cut"),
-    [
-        ("My card is four double one, one triple 1 1 one one one, 1 1 one one one, ok?", "My card is [CARD], ok?"),
-        ("My card is \u202e1111 1111 1111 1114\u202c, ok?", "My card is [CARD]\u202c, ok?"),
-        ("Pay with card **4111** ~~1111~~ `1111` __1111__ now", "Pay with card [CARD] now"),
-        ("card U+0034 U+0031 U+0031 U+0031" + 12 * " U+0031" + ".", "card [CARD]."),
-        ("Read backwards:1111111111111114\nand the rest", "Read backwards:[CARD]\nand the rest"),
-        ('card "4111" + "11111111" + "1111", please', "card [CARD], please"),
-    ],
-)
-def test_a_value_is_cut_out_where_it_stands(text: str, cut: str) -> None:
-    for redaction in reversed(finding_of(build_guardrail("pii"), text).redactions):
-        text = text[: redaction.start] + redaction.placeholder + text[redaction.end :]
-    assert text == cut
-
-
 READS = preset(observer=True)
 
 

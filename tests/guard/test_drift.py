@@ -10,7 +10,6 @@ from guard_rails import Contains
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import StateError, TurnwiseError
 from turnwise.guard import GUARDRAILS, NO_CONVERSATION, build_guardrail
-from turnwise.guard.guardrails.drift_judging import scaled_scores
 from turnwise.observers import OBSERVERS, ObservationFailure, ScriptedObserver, Workers
 from turnwise.principles import builtin_principles
 from turnwise.scoring import Score
@@ -199,12 +198,15 @@ def test_a_response_tells_the_session_whether_it_refused():
 
 
 def test_scores_stand_on_the_scale_of_the_session():
-    point = 0.3
-    values = (0.0, point / 2, point - 1e-9, point, 1.0)
-    scaled = [scaled_scores({"reciprocity": Score(0.5, 0.1, F)}, point)["reciprocity"].F for F in values]
-    assert scaled == sorted(scaled)
-    assert scaled[0] == 0.0
-    assert scaled[2] < 0.65 < scaled[3] < scaled[4] == 1.0
+    for point, alarms in ((0.3, [0, 0, 0, 1, 1]), (1.0, [0] * 5)):
+        values = (0.0, point / 2, point - 1e-9, point, 1.0)
+        guards = [scripted(F, F, session="default", block_at=point) for F in values]
+        talks = [(guard, Conversation.human_ai("a", "m")) for guard in guards]
+        for expected in (alarms, [2 * count for count in alarms]):
+            stances = [guard.check_input("hi", conversation=talk).stance for guard, talk in talks]
+            assert [stance.alarms for stance in stances] == expected
+            trust = [stance.trust for stance in stances]
+            assert trust == sorted(trust, reverse=True)
 
 
 # Conversations that began elsewhere

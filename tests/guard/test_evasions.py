@@ -59,6 +59,12 @@ def test_the_table_counts_every_case_and_stands_in_the_security_page() -> None:
         ("card 4111=\n1111=\n1111=\n1111 end", "card [CARD] end"),
         ("card ④①①①⠀①①①①⠀①①①①⠀①①①① end", "card [CARD] end"),
         ("a@example.com, card ⁴¹¹¹ ¹¹¹¹ ¹¹¹¹ ¹¹¹¹", "[EMAIL], card [CARD]"),
+        ("My card is four double one, one triple 1 1 one one one, 1 1 one one one, ok?", "My card is [CARD], ok?"),
+        ("My card is \u202e1111 1111 1111 1114\u202c, ok?", "My card is [CARD]\u202c, ok?"),
+        ("Pay with card **4111** ~~1111~~ `1111` __1111__ now", "Pay with card [CARD] now"),
+        ("card U+0034 U+0031 U+0031 U+0031" + 12 * " U+0031" + ".", "card [CARD]."),
+        ("Read backwards:1111111111111114\nand the rest", "Read backwards:[CARD]\nand the rest"),
+        ('card "4111" + "11111111" + "1111", please', "card [CARD], please"),
     ],
 )
 def test_a_value_is_cut_out_whole_where_it_stands(text: str, cut: str) -> None:

@@ -13,7 +13,6 @@ import pytest
 from turnwise import Conversation, GuardrailPipeline, analyze_conversation_forensics
 from turnwise.errors import GuardError
 from turnwise.guard import MemoryStateStore, PipelineResult
-from turnwise.guard.audit import read_audit
 from turnwise.guard.recognisers import split_values
 
 WORDS = {"prompt_injection": {"observer": None}}
@@ -159,7 +158,7 @@ def test_the_result_names_the_turns_and_which_had_gone_to_the_model(
     for text in PARTS["card in four"]:
         audited.check_input(text, conversation=chat)
     audited.close()
-    *_, event = read_audit(written).events
+    *_, event = map(json.loads, written.read_text(encoding="utf-8").splitlines())
     assert event["guardrails"]["pii"]["data"]["over_turns"] == over
     again = Conversation.from_dict(json.loads(json.dumps(chat.to_dict())))
     told = analyze_conversation_forensics(again)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -12,8 +13,7 @@ from turnwise.conversation import Conversation, Turn
 from turnwise.errors import GuardError, ObserverError, UsageError
 from turnwise.guard import GuardrailPipeline, build_guardrail, check_guardrail
 from turnwise.guard.config import Config, with_observer
-from turnwise.observers import OBSERVERS, Context, Request
-from turnwise.observers.scripted import ScriptedObserver
+from turnwise.observers import OBSERVERS, Context, Request, ScriptedObserver
 from turnwise.scoring import Score
 from turnwise.sessions import MemoryStateStore
 
@@ -133,12 +133,7 @@ def _new(name: str) -> Conversation:
 
 
 def test_async_checks_ask_as_well() -> None:
-    import asyncio
-
-    async def checked() -> Any:
-        return await pipeline().acheck_input("maybe really", conversation=_new("c"))
-
-    assert asyncio.run(checked()).blocked
+    assert asyncio.run(pipeline().acheck_input("maybe really", conversation=_new("c"))).blocked
 
 
 def test_settings_that_do_not_fit_are_refused() -> None:

@@ -8,10 +8,11 @@ import importlib.util
 import json
 import logging
 from asyncio import CancelledError
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +21,6 @@ from hypothesis import strategies as st
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import GuardError
 from turnwise.guard import CLEAN, Check, Finding, Guardrail, Outcome
-from turnwise.guard.audit import AuditEvent
 
 
 def examples(name: str) -> ModuleType:
@@ -69,9 +69,8 @@ def pieces_of(text: str, size: int) -> Iterator[str]:
     return (text[at : at + size] for at in range(0, len(text), size))
 
 
-def assert_same(pipeline: GuardrailPipeline, text: str, pieces: Iterator[str] | list[str]) -> None:
+def assert_same(pipeline: GuardrailPipeline, whole: str, pieces: Iterable[str]) -> None:
     """Whatever is shown at any moment begins the checked text of the whole, and all of it is the checked text."""
-    whole = pipeline.check_output(text).text
     stream, shown = pipeline.stream_output(), ""
     for piece in pieces:
         shown += stream.feed(piece)
@@ -83,16 +82,16 @@ def assert_same(pipeline: GuardrailPipeline, text: str, pieces: Iterator[str] | 
 
 @pytest.mark.parametrize("value", [*PII, *KEYS, *OTHERS])
 def test_a_value_in_pieces_is_never_shown(redacting: GuardrailPipeline, value: str) -> None:
-    text = LEAD + value + TAIL
-    assert_same(redacting, text, pieces_of(text, 1 + len(value) % 11))
-    assert_same(redacting, value + TAIL, pieces_of(value + TAIL, 3))
+    for text, size in ((LEAD + value + TAIL, 1 + len(value) % 11), (value + TAIL, 3)):
+        assert_same(redacting, redacting.check_output(text).text, pieces_of(text, size))
 
 
 @pytest.mark.parametrize("value", [*PII[::6], *KEYS[::4], OTHERS[0]])
 def test_no_place_to_split_a_value_shows_it(redacting: GuardrailPipeline, value: str) -> None:
     text = f"It is {value} as I said." + TAIL[:300]
+    whole = redacting.check_output(text).text
     for at in range(5, len(value) + 8):
-        assert_same(redacting, text, [text[:at], text[at:]])
+        assert_same(redacting, whole, [text[:at], text[at:]])
 
 
 @settings(max_examples=40, deadline=None)
@@ -108,7 +107,7 @@ def test_values_in_any_order_and_in_any_pieces(
         size = sizes[len(pieces) % len(sizes)]
         pieces.append(text[at : at + size])
         at += size
-    assert_same(redacting, text, pieces)
+    assert_same(redacting, redacting.check_output(text).text, pieces)
 
 
 def test_prose_is_held_back_by_a_few_words_only(redacting: GuardrailPipeline) -> None:
@@ -145,12 +144,12 @@ def work(tokens: int) -> float:
 
 
 def test_the_work_for_a_token_does_not_grow() -> None:
-    assert work(20_000) <= 1.05 * work(2_000) <= 60.0
+    assert work(10_000) <= 1.05 * work(1_500) <= 60.0
 
 
 @pytest.mark.parametrize(
     "text",
-    ["x" * 40_000, "41 " * 5_000, " " * 40_000, "QUJD" * 10_000],
+    ["x" * 20_000, "41 " * 2_500, " " * 20_000, "QUJD" * 5_000],
     ids=["a word", "numbers", "spaces", "encoded"],
 )
 def test_nor_does_it_where_nothing_can_be_shown_for_long(text: str) -> None:
@@ -192,9 +191,9 @@ class Listed:
     """An audit that keeps what it is told."""
 
     def __init__(self) -> None:
-        self.events: list[AuditEvent] = []
+        self.events: list[Any] = []
 
-    def write(self, event: AuditEvent) -> None:
+    def write(self, event: Any) -> None:
         self.events.append(event)
 
     def close(self) -> None:

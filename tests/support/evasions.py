@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import random
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from turnwise.guard import Guardrail, build_guardrail, finding_of
@@ -311,6 +312,7 @@ def cases(seed: int = SEED) -> Iterator[Case]:
                 yield Case(name, trick, carrier.replace("{}", disguised), start, start + len(disguised))
 
 
+@cache
 def seen(case: Case) -> bool:
     """Tell whether the guardrail finds what a case hides."""
     kind = KINDS[case.kind]

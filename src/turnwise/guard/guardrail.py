@@ -286,8 +286,7 @@ def as_factory(part: Any) -> Any:
 
 # The guardrails by name
 
-GuardrailFactory = Callable[..., Guardrail]
-"""Builds a guardrail from its settings, given by name: its class."""
+GuardrailFactory = Callable[..., Guardrail]  # builds a guardrail from its settings, given by name: its class
 
 GUARDRAILS: Registry[GuardrailFactory] = Registry(
     "guardrail", "turnwise.guardrails", is_factory, as_factory, modules=True

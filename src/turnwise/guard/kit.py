@@ -49,16 +49,12 @@ HOSTILE: Final = (
 )
 """Texts that break careless code."""
 
-TOOL: Final = "tool"
-"""Name of the tool whose calls and results are tried."""
+TOOL: Final = "tool"  # name of the tool whose calls and results are tried
 
 _THREADS = 4
 
-_SHORT = 40
-"""Characters of each hostile text for guardrails that ask a model, which read all of them as one text."""
-
-_REBUILT = 4
-"""Findings that a guardrail built again is compared at, where a model is asked."""
+_SHORT = 40  # characters of each hostile text for guardrails that ask a model, which read all of them as one text
+_REBUILT = 4  # findings that a guardrail built again is compared at, where a model is asked
 
 
 def finding_of(guardrail: Guardrail, text: str, side: Side | TextKind = Side.PROMPT) -> Finding:
@@ -74,24 +70,23 @@ def finding_of(guardrail: Guardrail, text: str, side: Side | TextKind = Side.PRO
 
 def opening_check(text: str, side: Side | TextKind = Side.PROMPT) -> Check:
     """The check of a text that opens a conversation; for a call the text is its arguments."""
-    conversation = Conversation()
+    conversation, tool = Conversation(), None
+    spoken = side in (Side.RESPONSE, TextKind.OUTPUT, TextKind.TOOL_CALL)
     if side is TextKind.TOOL_CALL:
-        read = Arguments(text)
         turn, call = conversation.tools.take_call(TOOL, text)
-        tool = ToolText(side, TOOL, call.call_id, read)
-        return Check(read.text, Side.RESPONSE, turn, conversation, conversation.conversation_id, tool=tool)
-    if side in CONTEXT:
+        read = Arguments(text)
+        text, tool = read.text, ToolText(side, TOOL, call.call_id, read)
+    elif side in CONTEXT:
         turn, tool = take_context(conversation, TextKind(side), TOOL, text, digest_of_tool(TOOL, text, None))
-        return Check(text, Side.PROMPT, turn, conversation, conversation.conversation_id, tool=tool)
-    if side is TextKind.TOOL_RESULT:
+    elif side is TextKind.TOOL_RESULT:
         turn, result = conversation.tools.take_result(text, name=TOOL)
         tool = ToolText(side, TOOL, result.call_id)
-        return Check(text, Side.PROMPT, turn, conversation, conversation.conversation_id, tool=tool)
-    side = Side.PROMPT if side in (Side.PROMPT, TextKind.INPUT) else Side.RESPONSE
-    turn = conversation.add_prompt(text if side is Side.PROMPT else "")
-    if side is Side.RESPONSE:
-        conversation.add_response(text)
-    return Check(text, side, turn, conversation, session_id=conversation.conversation_id)
+    else:
+        turn = conversation.add_prompt("" if spoken else text)
+        if spoken:
+            conversation.add_response(text)
+    side = Side.RESPONSE if spoken else Side.PROMPT
+    return Check(text, side, turn, conversation, conversation.conversation_id, tool=tool)
 
 
 def check_guardrail(guardrail: Guardrail | Callable[[], Guardrail] | CheckFunction) -> None:

@@ -28,11 +28,7 @@ OVER: Final = "the stream has ended; open another one for the next response"
 
 
 class StreamEnd(NamedTuple):
-    """How a stream ended: whole, blocked on the way or broken off.
-
-    `known` is the guardrail that blocked it on the way, by name and verdict; it is not asked again. `dropped` is
-    why it broke off, so that only what was shown is kept and no guardrail is asked.
-    """
+    """`known`: the guardrail that blocked it on the way, with its verdict; `dropped`: why the stream broke off."""
 
     known: tuple[str, Detail] | None = None
     dropped: Outcome | None = None
@@ -185,8 +181,12 @@ class _Stream:
         self._half = piece[-1] if "\ud800" <= piece[-1] <= "\udbff" else ""
         return encodable(piece[: len(piece) - len(self._half)])
 
-    def _drop(self, why: Outcome) -> None:
-        """Record that the response broke off, where it did not end before."""
+    def drop(self, why: Outcome = Outcome.BROKEN_OFF) -> None:
+        """Record that the response broke off; nothing of it that is not shown yet is kept.
+
+        Args:
+            why: why it did, such as `Outcome.DISCONNECTED` or `Outcome.STALLED`.
+        """
         if self._result is None:
             self._stopped = True
             self._result = finish(self._finish(self._check(self.shown), StreamEnd(dropped=why), here=True))
@@ -235,14 +235,6 @@ class OutputStream(_Stream):
         """
         return finish(self._called(name, arguments, call_id, here=True))
 
-    def drop(self, why: Outcome = Outcome.BROKEN_OFF) -> None:
-        """Record that the response broke off; nothing of it that is not shown yet is kept.
-
-        Args:
-            why: why it did, such as `Outcome.DISCONNECTED` or `Outcome.STALLED`.
-        """
-        self._drop(why)
-
     def guard(self, pieces: Iterable[str | None]) -> Iterator[str]:
         """Yield what may be shown of a response, with its rest at the end; `result` has the verdict then.
 
@@ -261,7 +253,7 @@ class OutputStream(_Stream):
                     break
             self.end()
         except BaseException as error:
-            self._drop(_why(error))
+            self.drop(_why(error))
             raise
         if self._rest:
             yield self._rest
@@ -273,7 +265,7 @@ class OutputStream(_Stream):
         if kind is None:
             self.end()
         else:
-            self._drop(_why(error))
+            self.drop(_why(error))
 
 
 class AsyncOutputStream(_Stream):
@@ -291,10 +283,6 @@ class AsyncOutputStream(_Stream):
         """Check a call of a tool that came with the response; see `OutputStream.check_tool_call`."""
         return await afinish(self._called(name, arguments, call_id, here=False))
 
-    def drop(self, why: Outcome = Outcome.BROKEN_OFF) -> None:
-        """Record that the response broke off; see `OutputStream.drop`."""
-        self._drop(why)
-
     async def guard(self, pieces: AsyncIterable[str | None] | Iterable[str | None]) -> AsyncIterator[str]:
         """Yield what may be shown of a response; see `OutputStream.guard`."""
         try:
@@ -306,7 +294,7 @@ class AsyncOutputStream(_Stream):
                     break
             await self.end()
         except BaseException as error:
-            self._drop(_why(error))
+            self.drop(_why(error))
             raise
         if self._rest:
             yield self._rest
@@ -320,7 +308,7 @@ class AsyncOutputStream(_Stream):
         if kind is None:
             await self.end()
         else:
-            self._drop(_why(error))
+            self.drop(_why(error))
 
 
 def _why(error: object) -> Outcome:

@@ -31,18 +31,14 @@ _RUN = frozenset(string.ascii_letters + string.digits + string.punctuation).unio
 
 _WORD = frozenset(string.ascii_letters + string.digits + "+/_=-")
 
-_LONG_WORD = 12
-"""Characters of a word from which the line before it may be a part of it, as base64 is written."""
+_LONG_WORD = 12  # characters of a word from which the line before it may be a part of it, as base64 is written
 
 _CODE = frozenset(string.hexdigits + "x")
 
 _LONGEST_CODE = 10
 
-_LONGEST_ROW = 2_048
-"""Characters of a row of codes, such as ``34 31 31``, that are held back until it ends."""
-
-_SIGN = 0.25
-"""What a sign counts beside a letter or digit where it is measured how far a guardrail reaches."""
+_LONGEST_ROW = 2_048  # characters of a row of codes, such as ``34 31 31``, that are held back until it ends
+_SIGN = 0.25  # what a sign counts beside a letter or digit where it is measured how far a guardrail reaches
 
 
 class Chunk(NamedTuple):
@@ -98,12 +94,7 @@ def shown_up_to(chunks: Iterable[Chunk], start: int, end: int) -> str:
 
 
 class HeldBack:
-    """A growing text, and how much of it may be shown.
-
-    What is looked at is the end of the text, with `CONTEXT` characters that were shown before. Held back are as
-    many letters and digits at the end as the farthest guardrail reaches (see `Guardrail.reach`), and whatever that
-    cuts in two: a word or a key, lines of encoded text, a row of codes, a value that was found.
-    """
+    """A growing text; held back is what guardrails still reach, and what that would cut in two."""
 
     def __init__(self, steps: Sequence[Step], turn: Turn, conversation: Conversation, session_id: str) -> None:
         self._steps = tuple(steps)
@@ -148,10 +139,7 @@ class HeldBack:
         return self._came >= self._look_at or not self._reach
 
     def look(self, *, here: bool) -> Generator[tuple[Step, Check], Detail, tuple[str, str, Detail | None]]:
-        """Look at the end of the text: what may be shown now, and name and verdict of a guardrail that blocked.
-
-        The guardrails run in this call, if `here`; else each step is yielded, and its detail taken.
-        """
+        """What may be shown now, and name and verdict of a guardrail that blocked."""
         self._text += "".join(self._waiting)
         self._waiting.clear()
         text, end = self._text, self._base + len(self._text)

@@ -35,12 +35,7 @@ RESERVED_KEYS: Final = (GUARD_KEY, ATTEMPTS_KEY, CONTEXT_KEY, CHECKING_TOOLS, *C
 
 
 class CheckMode(NamedTuple):
-    """How a text is checked.
-
-    The guardrails run in this thread if `here`; else each step is yielded to who awaits it. `kept` says whether a
-    state store keeps the conversation. `placed` and `names` are for a text of a list of messages: where it stands,
-    and names that came with it.
-    """
+    """`here`: guardrails run in this thread; `kept`: a state store keeps it; `placed` and `names`: of a list."""
 
     here: bool = True
     kept: bool = True
@@ -54,10 +49,7 @@ AWAITED: Final = CheckMode(here=False)
 
 @dataclass(slots=True)
 class _Text:
-    """A text that is to be checked: its conversation and session, how it is checked, and since when.
-
-    `unread` is what of its message nobody could read.
-    """
+    """A text to check, in which way and since when; `unread` is what of its message nobody could read."""
 
     setup: Setup
     chat: Conversation
@@ -115,12 +107,7 @@ class _Text:
         but: int = 0,
         ended: StreamEnd | None = None,
     ) -> CheckRun:
-        """Check the text, which `make` makes part of its turn; a result of it is a refusal.
-
-        With a state store, what comes of it is written in one step before the result is told, and `make` is called
-        again where another worker was faster. `trouble` is what went wrong with the store before; `but` the turn
-        that is under check already; `ended` of a response in pieces.
-        """
+        """Check the text that `make` makes part of its turn, again where another worker was faster."""
         setup, chat, (here, kept, placed, _) = self.setup, self.chat, self.mode
         if setup.state is None:
             check = make()
@@ -283,8 +270,7 @@ def check_beside(
     return text.checked(make)
 
 
-Opened = tuple[EndStream, CheckCall, Setup, Conversation, Turn, str]
-"""What a stream is made of."""
+Opened = tuple[EndStream, CheckCall, Setup, Conversation, Turn, str]  # what a stream is made of
 
 
 def open_stream(
@@ -336,10 +322,7 @@ def _noted(setup: Setup, placed: PlacedText | None, run: CheckRun) -> CheckRun:
 
 
 def session_of(session_id: str | None, conversation: Conversation, setup: Setup) -> str:
-    """The session of a text: the one that is named, else what the configuration says.
-
-    All spellings of a name are one session; the id of a conversation counts as it is.
-    """
+    """The named session in any spelling, else what the configuration says; ids of conversations as they are."""
     if session_id is not None:
         return checked_session(session_id)
     person = canonical_name(conversation.initiator) if setup.by_person else ""

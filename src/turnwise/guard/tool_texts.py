@@ -178,8 +178,7 @@ def _leaf(value: Any, leaves: Iterator[tuple[str, str]]) -> str:
 SEEN: Final = "tool_descriptions"
 """Key of a conversation's metadata: the digest of each tool's description as it was let through first."""
 
-_MOST: Final = 1_000
-"""Texts of a turn, and tools of a conversation, that are kept at most."""
+_MOST: Final = 1_000  # texts of a turn, and tools of a conversation, that are kept at most
 
 _SCHEMAS: Final = ("inputSchema", "input_schema", "parameters", "schema")
 """Where MCP, Anthropic and OpenAI have the schema of a tool."""
@@ -194,10 +193,14 @@ class ContextText(NamedTuple):
     digest: str
 
 
+def _dict_at(metadata: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = metadata.get(key)
+    return value if isinstance(value, dict) else {}
+
+
 def context_of(turn: Turn) -> Iterator[ContextText]:
     """The texts that stood beside the messages of a turn; what is not as the guard keeps it is left out."""
-    kept = turn.own_metadata.get(CONTEXT_KEY)
-    for one in kept.values() if isinstance(kept, dict) else ():
+    for one in _dict_at(turn.own_metadata, CONTEXT_KEY).values():
         if isinstance(one, list) and [*map(type, one)] == [str] * 4 and one[0] in CONTEXT:
             yield ContextText(TextKind(one[0]), *one[1:])
 
@@ -210,8 +213,7 @@ def take_context(
         turn = chat.history.last
         if turn is None:
             turn = chat.history.add("", metadata={CONTEXT_KEY: {}}, timestamp=chat.history.now())
-        kept = turn.own_metadata.get(CONTEXT_KEY)
-        kept = dict(kept) if isinstance(kept, dict) else {}
+        kept = dict(_dict_at(turn.own_metadata, CONTEXT_KEY))
         identity = f"{kind}_{len(kept) + 1}" if kind is not TextKind.TOOL_DESCRIPTION or not name else name
         kept[identity] = [str(kind), name, text, digest]
         if len(kept) > _MOST:
@@ -222,8 +224,8 @@ def take_context(
 
 def replace_context(turn: Turn, identity: str, text: str) -> None:
     """Put another text in the place of one that `take_context` added."""
-    kept = turn.own_metadata.get(CONTEXT_KEY)
-    if isinstance(kept, dict) and identity in kept:
+    kept = _dict_at(turn.own_metadata, CONTEXT_KEY)
+    if identity in kept:
         turn.own_metadata[CONTEXT_KEY] = {**kept, identity: [*kept[identity][:2], text, *kept[identity][3:]]}
 
 
@@ -250,16 +252,14 @@ def digest_of_tool(name: str, description: str, schema: Mapping[str, Any] | None
 def note_seen(chat: Conversation, name: str, digest: str) -> None:
     """Remember the description of a tool that was let through, unless an earlier one is known."""
     with chat.history.lock:
-        known = chat.metadata.get(SEEN)
-        known = known if isinstance(known, dict) else {}
+        known = _dict_at(chat.metadata, SEEN)
         if name not in known and len(known) < _MOST:
             chat.metadata[SEEN] = {**known, name: digest}
 
 
 def seen_digest(chat: Conversation, name: str) -> str | None:
     """The digest of a tool's description as it was let through first; None where there was none."""
-    known = chat.metadata.get(SEEN)
-    digest = known.get(name) if isinstance(known, dict) else None
+    digest = _dict_at(chat.metadata, SEEN).get(name)
     return digest if isinstance(digest, str) else None
 
 

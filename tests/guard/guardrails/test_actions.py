@@ -287,5 +287,5 @@ def test_time_is_linear_in_the_text(piece: str) -> None:
         finding_of(actions, text, TextKind.TOOL_CALL)
         return time.process_time() - start
 
-    small, large = min(seconds(10_000) for _ in range(3)), seconds(80_000)
-    assert large < 40 * small + 0.5
+    small, large = min(seconds(5_000) for _ in range(3)), seconds(40_000)
+    assert large < 40 * small + 0.125

@@ -309,16 +309,7 @@ def test_lookalikes(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host",
-    [
-        "mybank.com",
-        "www.mybank.com",
-        "bank.com",
-        "embankment.org",
-        "other.co.uk",
-        "co.uk",
-        "mybuses.org",
-    ],
+    "host", ["mybank.com", "www.mybank.com", "bank.com", "embankment.org", "other.co.uk", "co.uk", "mybuses.org"]
 )
 def test_no_lookalikes(host: str) -> None:
     assert not finding_of(ALIKE, f"see https://{host}/x").found, finding_of(ALIKE, f"see https://{host}/x")

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 from chat_server import ChatServer
@@ -15,9 +14,7 @@ from chat_server import ChatServer
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import BudgetError, GuardError, ObserverError, UnknownNameError, UsageError
 from turnwise.guard import GUARDRAILS, Action, Check, Guardrail, GuardrailPipeline
-from turnwise.guard.scorer import shared_observer
-from turnwise.observers import Context, Request
-from turnwise.observers.llm import INLINE, LastingLlmObserver
+from turnwise.observers import Context, LastingLlmObserver, Request, build_live_observer
 from turnwise.principles import load_principle
 
 
@@ -84,8 +81,7 @@ def test_a_response_is_judged_as_a_response(server: ChatServer, check) -> None: 
 
 
 @pytest.mark.parametrize(
-    ("context", "seen"),
-    [("turn", []), ("window:2", [3]), ("history", [1, 2, 3]), ("transcript", [1, 2, 3])],
+    ("context", "seen"), [("turn", []), ("window:2", [3]), ("history", [1, 2, 3]), ("transcript", [1, 2, 3])]
 )
 def test_the_model_sees_as_much_of_the_conversation_as_it_may(
     server: ChatServer, check, context: str, seen: list[int]
@@ -164,6 +160,12 @@ def test_many_threads_get_the_scores_of_their_own(server: ChatServer, check) -> 
     assert found == [bool(number % 2) for number in range(32)]
 
 
+def lasting_observer(server: ChatServer) -> LastingLlmObserver:
+    observer = build_live_observer("llm:openai/gpt-4.1-mini", base_url=server.url, max_retries=0, budget_usd=1.0)
+    assert isinstance(observer, LastingLlmObserver)
+    return observer
+
+
 def test_a_budget_that_is_used_up_stays_so(server: ChatServer, check) -> None:  # type: ignore[no-untyped-def]
     llm = guardrail(server, budget_usd=0.0)
     for _ in range(2):
@@ -177,7 +179,7 @@ def test_an_end_is_told_from_a_budget_by_its_type_not_by_its_words(server: ChatS
     llm = guardrail(server, budget_usd=0.0)
     with pytest.raises(BudgetError):
         llm.check(check("A request."))
-    lasting = LastingLlmObserver("openai/gpt-4.1-mini", replace(INLINE, base_url=server.url, budget_usd=1.0))
+    lasting = lasting_observer(server)
     before = lasting._observer
     before.stop("the budget is not the reason")
     wanted = [Request(load_principle("reciprocity"), Side.PROMPT)]
@@ -188,8 +190,7 @@ def test_an_end_is_told_from_a_budget_by_its_type_not_by_its_words(server: ChatS
 
 
 def test_what_was_spent_counts_on_after_an_end(server: ChatServer) -> None:
-    settings = replace(INLINE, base_url=server.url, max_retries=0, budget_usd=1.0)
-    observer = LastingLlmObserver("openai/gpt-4.1-mini", settings)
+    observer = lasting_observer(server)
     wanted = [Request(load_principle("reciprocity"), Side.PROMPT)]
 
     def ask() -> None:
@@ -206,12 +207,6 @@ def test_what_was_spent_counts_on_after_an_end(server: ChatServer) -> None:
     assert observer.spent_usd == pytest.approx(2 * spent)
     assert "gpt-4.1-mini" in repr(observer)
     assert observer.parameters["model"] == "gpt-4.1-mini"
-
-
-def test_a_specification_of_a_model_gives_an_observer_that_lasts(server: ChatServer) -> None:
-    observer = shared_observer("llm:openai/gpt-4.1-mini")
-    assert isinstance(observer, LastingLlmObserver)
-    assert shared_observer("llm:openai/gpt-4.1-mini") is observer
 
 
 def test_what_can_not_work_is_refused_when_it_is_built(server: ChatServer, monkeypatch) -> None:  # type: ignore[no-untyped-def]

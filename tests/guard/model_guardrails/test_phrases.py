@@ -20,10 +20,7 @@ from turnwise.guard.recognisers.phrases import (
     windows,
 )
 
-FILES = {
-    INJECTION_FILES: "ignore all previous instructions",
-    TOXICITY_FILES: "I will kill you",
-}
+FILES = {INJECTION_FILES: "ignore all previous instructions", TOXICITY_FILES: "I will kill you"}
 
 
 def test_each_phrase_is_found_once_the_weightiest_first() -> None:

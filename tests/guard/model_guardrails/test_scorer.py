@@ -16,6 +16,7 @@ from turnwise.guard.scorer import Scorer, shared_observer
 from turnwise.observers import (
     Context,
     ContextMode,
+    LastingLlmObserver,
     Observation,
     ObservationFailure,
     Observer,
@@ -82,11 +83,11 @@ def test_observers_of_one_specification_are_one_even_when_threads_ask_together()
     assert shared_observer("scripted:0.5") is not shared_observer("scripted:0.25")
 
 
-def test_an_empty_prompt_has_no_scores() -> None:
-    scorer = Scorer("local", "history")
-    reading = Speaker(scorer, build_detector("any_turn"), "c").score(Turn(1, " "))
-    assert reading.scores == {}
-    assert reading.failures == ()
+def test_a_specification_of_a_model_gives_an_observer_that_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-12345678")
+    observer = shared_observer("llm:openai/gpt-4.1-mini")
+    assert isinstance(observer, LastingLlmObserver)
+    assert shared_observer("llm:openai/gpt-4.1-mini") is observer
 
 
 def test_turns_are_read_again_as_they_stand_by_now() -> None:

@@ -84,7 +84,6 @@ class Actions(Guardrail):
                 raise GuardError(f"{name} is {policy!r}; use allow, ask or deny")
 
     def check(self, check: Check) -> Finding:
-        """The strictest policy for what a call does."""
         if check.tool is None or check.tool.arguments is None:
             return CLEAN
         name = check.tool.name
@@ -213,7 +212,6 @@ def _in_order(groups: Iterable[str], command: Command) -> bool:
 
 
 def _uploads(command: Command) -> bool:
-    """Whether a command sends a file to another host."""
     name, words = command.name, command.words
     hosts = [word.partition("://")[2] or word for word in command.operands]
     if any(host.startswith(_LOCAL) for host in hosts):

@@ -13,38 +13,16 @@ from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On, Redaction
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.patterns import check_types, filled, marked, read_table
+from turnwise.guard.recognisers.patterns import check_count, check_types, filled, marked, read_table
 from turnwise.guard.recognisers.text import Span, apart
 from turnwise.linear_regex import LinearRegex
 
 # what is known: blocks between fences whatever they hold, and languages
 CodeType = Literal[
-    "fenced",
-    "shell",
-    "powershell",
-    "sql",
-    "html_script",
-    "python",
-    "javascript",
-    "java",
-    "c",
-    "go",
-    "rust",
-    "csharp",
-    "ruby",
-    "kotlin",
-    "php",
-    "perl",
-    "r",
-    "lua",
-    "visual_basic",
-    "lisp",
-    "elixir",
-    "swift",
-    "scala",
-    "haskell",
-    "assembly",
-]
+    "fenced", "shell", "powershell", "sql", "html_script", "python", "javascript", "java", "c", "go",
+    "rust", "csharp", "ruby", "kotlin", "php", "perl", "r", "lua", "visual_basic", "lisp", "elixir",
+    "swift", "scala", "haskell", "assembly",
+]  # fmt: skip
 
 # what is told of a type, where that is more than its name
 _NAMES = {
@@ -110,8 +88,7 @@ class Code(Guardrail):
 
     def __post_init__(self) -> None:
         check_types("type of code", self.types, get_args(CodeType))
-        if isinstance(self.min_lines, bool) or not isinstance(self.min_lines, int) or self.min_lines < 1:
-            raise GuardError(f"min_lines must be a whole number of at least 1, not {self.min_lines!r}")
+        check_count("min_lines", self.min_lines)
         if not self.placeholder:
             raise GuardError("placeholder is empty; give the text that replaces what was found")
         types = tuple(self.types)
@@ -119,7 +96,6 @@ class Code(Guardrail):
         object.__setattr__(self, "_filter", _filter(types))
 
     def check(self, check: Check) -> Finding:
-        """What code a text has, with a redaction for each block and line."""
         folded = PLAIN.fold(check.text)
         found = list(self._find(folded.plain))
         spans = apart(found)
@@ -153,10 +129,7 @@ class Code(Guardrail):
 
 
 def _find_fenced(plain: str) -> Iterator[Span]:
-    """Blocks between Markdown fences, but none marked as plain text, nor unmarked ones without any sign of code.
-
-    CommonMark 0.31, section 4.5.
-    """
+    """Fenced blocks (CommonMark 0.31, section 4.5), but none marked as text, nor unmarked ones without code."""
     opened: tuple[int, str, str] | None = None  # where the block begins, its fence, and what stands behind that
     count = end = 0
     for spans in _FENCE.spans(plain):

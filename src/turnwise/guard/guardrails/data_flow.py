@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 from typing import ClassVar, Final, Literal, NamedTuple, get_args
 
 from turnwise.conversation import Conversation, Side, Turn
@@ -33,18 +33,9 @@ _OUTSIDE = LinearRegex(r"(?i)\b[a-z]{2,10}://[a-z0-9.-]+|[a-z0-9._%+-]+@[a-z0-9.
 
 # personal data that tools don't hand on in passing, as they do names and addresses
 _PERSONAL: Final = (
-    "ssn",
-    "card",
-    "iban",
-    "passport",
-    "driving_licence",
-    "bank_account",
-    "medical_record",
-    "insurance",
-    "tax_id",
-    "national_id",
-    "birth_date",
-)
+    "ssn", "card", "iban", "passport", "driving_licence", "bank_account", "medical_record", "insurance",
+    "tax_id", "national_id", "birth_date",
+)  # fmt: skip
 
 
 class Brought(NamedTuple):
@@ -97,13 +88,14 @@ class DataFlow(Guardrail):
         object.__setattr__(self, "_values", lru_cache(_TEXTS)(self._values_of))
 
     def check(self, check: Check) -> Finding:
-        """What of the values that came in stands in the arguments of a call to another tool."""
         tool = "" if check.tool is None else check.tool.name
-        brought = [one for one in _brought(check) if not (self.same_tool and tool and one.name == tool)]
+        came = _latest_characters(_brought(check))
+        brought = [one for one in came if not (self.same_tool and tool and one.name == tool)]
         if not brought:
             return CLEAN
         arguments = "\n".join(_plain(reading.plain) for reading in readings(check))
-        told = "\n".join(map(_plain, _user_texts(check)))
+        prompts = (Brought("", turn.prompt) for turn in _latest(check))
+        told = "\n".join(_plain(one.text) for one in _latest_characters(prompts))
         outward = "tokens" in self.types and any(
             _plain(match[0]) not in told for match in _OUTSIDE.finditer(check.text)
         )
@@ -147,27 +139,23 @@ def _plain(text: str) -> str:
 
 def _brought(check: Check) -> Iterator[Brought]:
     """What tools, documents and memory brought in, the latest first."""
-    left = _MOST
     for turn in _latest(check):
-        tools = check.conversation.tools
-        results = (Brought(one.name or "a tool", one.content) for one in tools.latest_results(turn))
+        for one in check.conversation.tools.latest_results(turn):
+            yield Brought(one.name or "a tool", one.content)
         context = [
             Brought(one.name or f"a {one.kind}", one.text)
             for one in context_of(turn)
             if one.kind is not TextKind.TOOL_DESCRIPTION
         ]
-        for one in chain(results, reversed(context)):
-            yield one if len(one.text) <= left else one._replace(text=one.text[:left])
-            left -= len(one.text)
-            if left <= 0:
-                return
+        yield from reversed(context)
 
 
-def _user_texts(check: Check) -> Iterator[str]:
+def _latest_characters(texts: Iterable[Brought]) -> Iterator[Brought]:
+    """The first of some texts, up to `_MOST` characters together."""
     left = _MOST
-    for turn in _latest(check):
-        yield turn.prompt[:left]
-        left -= len(turn.prompt)
+    for one in texts:
+        yield one._replace(text=one.text[:left])
+        left -= len(one.text)
         if left <= 0:
             return
 

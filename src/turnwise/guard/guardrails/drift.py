@@ -33,14 +33,12 @@ from turnwise.sessions import MemoryStateStore, SessionMemory, Sessions, Session
 from turnwise.sessions.evidence import BLOCKED
 from turnwise.sessions.reply_outcome import GAVE_WAY_FROM
 
-Judge = Literal["auto", "initiator", "responder", "both", "replies"]
-"""Whose texts are judged."""
+Judge = Literal["auto", "initiator", "responder", "both", "replies"]  # whose texts are judged
 
 GaveWay = Literal["ignore", "warn", "block"]
 """What becomes of a conversation in which the model gave way: nothing, a warning, or that it is held."""
 
-_KEY = "gave_way"
-"""In the data of a check: the turn at which the model gave way, from there on."""
+_KEY = "gave_way"  # in the data of a check: the turn at which the model gave way, from there on
 
 _MACHINES = (ParticipantType.BOT, ParticipantType.AGENT)
 
@@ -172,7 +170,6 @@ class Drift(Guardrail):
             object.__setattr__(self, "default_on", On.OUTPUT)
 
     def _blocking_from(self, detector: Detector) -> Detector:
-        """The detector with the threshold that was given, if any."""
         if isinstance(self.block_at, str):
             return detector
         detector = detector.with_threshold(self.block_at)
@@ -186,7 +183,6 @@ class Drift(Guardrail):
         return detector
 
     def _warns_from(self, threshold: float) -> float | None:
-        """The detector's score from which a turn is warned of."""
         if self.warn_share is None:
             return None
         if not 0.0 < self.warn_share <= 1.0:
@@ -222,7 +218,6 @@ class Drift(Guardrail):
 
     @property
     def waits(self) -> bool:
-        """Whether the observer, or the judge of a second look, asks a language model."""
         second_look = self._judge.second_look
         asked = second_look is not None and second_look.when == "inline" and second_look.judge.waits
         return self._judge.scorer.waits or asked
@@ -273,18 +268,11 @@ class Drift(Guardrail):
         return None if memory is None else memory.sessions if store is None else memory.over(store)
 
     def park(self, conversation: Conversation) -> bytes | None:
-        """Where a conversation stands; None for one that is not known.
-
-        At most 4 kB with ``any_turn`` for each speaker who is judged, as much again after a block, and up to 3 kB
-        more while a second look is still to come.
-        """
+        """At most 4 kB with ``any_turn`` a speaker, twice that after a block, 3 kB more while a judge is asked."""
         return self._judge.speakers.park(conversation)
 
     def resume(self, conversation: Conversation, parked: bytes) -> None:
-        """Go on with a conversation where `park` was called.
-
-        Where observer or detector are others by now, it is read again as one that began elsewhere.
-        """
+        """Go on with a conversation; where observer or detector are others by now, it is read again."""
         try:
             self._judge.speakers.resume(conversation, parked)
         except (ValueError, TypeError, LookupError, AttributeError, ObserverError) as error:
@@ -363,10 +351,7 @@ def are_peers(conversation: Conversation) -> bool:
 
 
 def held_since(check: Check, name: str) -> int | None:
-    """The turn at which the model gave way before the turn under check; None where it did not.
-
-    Every check after it repeats the turn, so only the latest that has one, or that scored a reply, is read.
-    """
+    """The turn at which the model gave way, from the latest check that repeats it; None where it did not."""
     for number in range(check.turn.number - 1, 0, -1):
         checks = readable_checks(check.conversation.turn(number).checks, number)
         for text in () if checks is None else (checks.output, checks.input):

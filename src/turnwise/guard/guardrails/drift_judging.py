@@ -29,39 +29,29 @@ from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions import EngagementMode, Sessions, Stance
 from turnwise.sessions.state_store import ChangesStates
 
-_RESPONDER_MARK = "/responder"
-"""Follows a session id in the id of the responder's session."""
+_RESPONDER_MARK = "/responder"  # follows a session id in the id of the responder's session
 
 _ALARMS = 2
 """Turns of a session's last 10 that broke trust, from which an open circuit breaker blocks: one may be wrong."""
 
-_REPEATED = 2
-"""Incidents that still count from which one such turn is enough."""
+_REPEATED = 2  # incidents that still count from which one such turn is enough
 
 
 @dataclass(frozen=True, slots=True)
 class DriftSessions:
-    """The sessions that a drift guardrail takes turns into, and what it does about their stances.
-
-    Where a check has a state store, changes are kept back in it, and a session is known by the digest of its name.
-    `point` is the F that breaks trust, in (0, 1]: the observer's operating point of ``any_turn``, where it
-    publishes one, or the number that was given; None leaves scores as they are. `by_mode` leaves out the modes in
-    which nothing is done. `persons`: what speaks against a person counts in other sessions of that person.
-    """
+    """The sessions that turns are taken into (in a state store by the digest of a name), and what they ask for."""
 
     sessions: Sessions
-    point: float | None
+    point: float | None  # the F that breaks trust, in (0, 1]; None leaves scores as they are
     by_mode: Mapping[EngagementMode, Action]
     breaker: Literal["block", "warn", "ignore"]
     name: str = "drift"
-    persons: bool = True
+    persons: bool = True  # what speaks against a person counts in other sessions of that person
 
     def over(self, states: ChangesStates) -> Sessions:
-        """The sessions as they stand in a state store."""
         return self.sessions.over(Prefixed(states, key_of(self.name, "")))
 
     def stance(self, check: Check, session_id: str) -> Stance | None:
-        """The stance towards a session; None for one that is not known."""
         sessions, kept_id = self._of(check.state, session_id)
         return sessions.stance(kept_id)
 
@@ -75,10 +65,7 @@ class DriftSessions:
         key: str = "",
         person: str = "",
     ) -> Stance:
-        """Take a turn into its session, and return the stance after it; `now` is None for the present.
-
-        `key` names a turn whose scores may be corrected; `person` is who said it, empty for nobody known.
-        """
+        """Take a turn into its session; `now` is None for the present, `key` names a turn to be corrected."""
         sessions, kept_id = self._of(check.state, session_id)
         who, scaled = self._kept(check.state, person), self._scaled(told)
         return sessions.take(kept_id, scaled, conversation_id=conversation_id, now=now, key=key, person=who)
@@ -110,7 +97,6 @@ class DriftSessions:
         return None if turn is None or turn.answer is None else Answer.from_dict(turn.answer)
 
     def settle(self, states: ChangesStates | None, session_id: str, key: str) -> None:
-        """Let a turn of a session stand as it is."""
         sessions, kept_id = self._of(states, session_id)
         sessions.settle(kept_id, key)
 
@@ -154,11 +140,7 @@ def sessions_of(session_id: str) -> tuple[str, str]:
 
 
 def person_of(turn: Turn, trajectory: Trajectory, unnamed: str) -> str:
-    """Who says the judged texts of a turn, as the application names them, in canonical form.
-
-    Responders have no record over conversations. `unnamed` stands for those whose names show nothing; empty for
-    nobody.
-    """
+    """Who says the judged texts of a turn; `unnamed` stands for names that show nothing, empty for nobody."""
     if trajectory is not Trajectory.INITIATOR:
         return ""
     person = canonical_name(turn.speaker)
@@ -168,8 +150,7 @@ def person_of(turn: Turn, trajectory: Trajectory, unnamed: str) -> str:
 def responder_session(session_id: str, conversation: Conversation) -> str:
     """The id of the responder's session, which is never the initiator's.
 
-    A session that is the named initiator's own has its like in the named responder's. Any other is of one
-    conversation or was named by the caller; then the responder has one beside it.
+    One that is the named initiator's own has its like in the named responder's; any other has one beside it.
 
     >>> responder_session("ann", Conversation.human_to_human("ann", "ben"))
     'ben'
@@ -197,11 +178,7 @@ def actions_by_mode(block_from: str, warn_from: str) -> dict[EngagementMode, Act
 
 
 def scaled_scores(scores: Mapping[str, Score], point: float) -> dict[str, Score]:
-    """Scores on the scale of the session memory: the F that breaks trust becomes its limit.
-
-    The memory's rules were written for observers whose F means a breach from 0.65 on. `point` is in (0, 1]; at 1
-    nothing breaks trust.
-    """
+    """Scores on the scale of the session memory, whose rules take F from 0.65 for a breach; `point` in (0, 1]."""
     scaled = {}
     for name, score in scores.items():
         if point > score.F or point == 1.0:
@@ -223,8 +200,7 @@ _DOUBTFUL = 0.5
 _LONGEST_REFUSED = 4_000
 """Characters of a prompt that another guardrail blocked up to which it is scored before the next one."""
 
-_WAITING = 1_000
-"""Findings that wait for the check of their turn at most."""
+_WAITING = 1_000  # findings that wait for the check of their turn at most
 
 _WHOSE = {
     Trajectory.INITIATOR: "",
@@ -236,24 +212,19 @@ _WHOSE = {
 
 @dataclass(frozen=True, slots=True)
 class TurnJudge:
-    """What decides on turns: observer, detector and session memory.
-
-    `warn` is the detector's score from which a turn is warned of, `name` the guardrail's in its pipeline. All
-    methods are called with the lock of the speaker held.
-    """
+    """What decides on turns; all methods are called with the lock of the speaker held."""
 
     scorer: Scorer
     speakers: Speakers
     detector: Detector
     detector_name: str
-    warn: float | None
+    warn: float | None  # the detector's score from which a turn is warned of
     memory: DriftSessions | None
     unread: IfUnread
     second_look: SecondLook | None = None
     name: str = "drift"
 
     def take(self, speaker: Speaker, turn: Turn, text: str, check: Check, session_id: str) -> Finding:
-        """Take in a turn that is under check, and judge it."""
         # The observer reads the latest turns as they stand: replies have come, later guardrails redacted. Where
         # that fails they are read as they were taken then, and the turn under check is scored all the same.
         with suppress(TurnwiseError):
@@ -388,7 +359,8 @@ class TurnJudge:
         fires = speaker.correct({number: answer.scores for number, answer in answers.items()})
         late = [Late(number, answers[number], fired) for number, fired in fires.items()]
         for one in late:
-            correct_turn(chat, self.name, speaker.trajectory, one)
+            kept = partial(_with_answer, one, self.name, speaker.trajectory)
+            chat.history.annotate(one.number, GUARD_KEY, kept)
             if check.state is not None:
                 check.state.turns.add(one.number)
         return [one for one in late if not one.answer.trouble]
@@ -445,10 +417,7 @@ class TurnJudge:
             return error
 
     def _recalled(self, speaker: Speaker, turn: Turn, *, recent: bool) -> TurnScores:
-        """What a turn says of which the check is over, by the scores that were kept where there are any.
-
-        One that can't be scored is a gap: its failure is none of the turn that is under check.
-        """
+        """An earlier turn by its kept scores; one that can't be scored is a gap, no failure of the turn now."""
         scores = _kept(turn, speaker.trajectory)
         side = speaker.trajectory.side
         text = turn.text(side) or ""
@@ -566,12 +535,8 @@ def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def correct_turn(conversation: Conversation, name: str, trajectory: str, late: Late) -> None:
-    """Let a turn keep the judge's scores in place of the screen's, where it still has its check."""
-    conversation.history.annotate(late.number, GUARD_KEY, partial(_with_answer, late, name, trajectory))
-
-
 def _with_answer(late: Late, name: str, trajectory: str, before: object) -> object:
+    """What a turn keeps, with the judge's scores in place of the screen's where it still has its check."""
     checks = readable_checks(before, late.number)
     if checks is None:
         return before

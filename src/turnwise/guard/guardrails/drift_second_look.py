@@ -31,11 +31,8 @@ Unanswered = Literal["screen", "hold", "block"]
 When = Literal["inline", "afterwards"]
 """Whether a check waits for the judge, or its answer corrects the check later."""
 
-LATER: Final = "later"
-"""The path of a second look that was not waited for."""
-
-AFTERWARDS: Final = "afterwards"
-"""The path of a second look that came after its check had ended."""
+LATER: Final = "later"  # the path of a second look that was not waited for
+AFTERWARDS: Final = "afterwards"  # the path of a second look that came after its check had ended
 
 _WORKERS: Final = Workers[SideScores]()
 _ASKING: Final = Workers[None]()
@@ -62,17 +59,14 @@ class Answer:
         return cls(dict(said.scores))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the scores as JSON values."""
         return to_triples(self.scores)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Answer:
-        """Read what `to_dict` gave."""
         return cls(from_triples(data))
 
 
-Arrived = Callable[[Answer, float], None]
-"""Takes an answer, and the seconds that it took."""
+Arrived = Callable[[Answer, float], None]  # takes an answer, and the seconds that it took
 
 
 class Answers:
@@ -84,10 +78,7 @@ class Answers:
         self._open: dict[object, Callable[[Answer], None]] = {}
 
     def ask(self, conversation: Conversation, key: str, call: Callable[[], SideScores], arrived: Arrived) -> None:
-        """Ask in a thread of its own; a question that is under way is not asked twice.
-
-        `arrived` is called in that thread, or by `close`, but once.
-        """
+        """Ask in a thread of its own, each question once; `arrived` is called there, or by `close`, but once."""
         ticket, told = object(), partial(self._arrive, conversation, key, arrived, perf_counter())
         with self._lock:
             known = self._known.setdefault(conversation, {})
@@ -101,7 +92,6 @@ class Answers:
             self._end(ticket, Answer(trouble=str(error)))
 
     def asked(self, conversation: Conversation, key: str) -> bool:
-        """Whether a question is under way here, or answered."""
         return key in self._known.get(conversation, {})
 
     def take(self, conversation: Conversation, key: str) -> Answer | None:
@@ -147,21 +137,15 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a second look came to, by the specification of its judge.
-
-    `path` says what counts: ``judge`` where it answered, ``later`` where it was asked and not waited for,
-    ``afterwards`` where it answered then, else what is done about its silence. `screen` has T, I and F of each
-    principle by the screen; `trouble` is why the judge gave no score.
-    """
+    """What a second look came to: `path` says what counts, `screen` is T, I, F of the screen, by principle."""
 
     judge: str
     why: str
-    path: str
-    trouble: str = ""
+    path: str  # ``judge`` where it answered, `LATER`, `AFTERWARDS`, else what is done about its silence
+    trouble: str = ""  # why the judge gave no score
     screen: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return {
             "judge": self.judge,
             "why": self.why,
@@ -200,17 +184,14 @@ class PerMinute:
 
 @dataclass(frozen=True, slots=True)
 class SecondLook:
-    """Asks a judge, for at most `wait` seconds, where the pattern `rule` over the screen's trajectory holds.
-
-    `most` texts of a speaker are asked about, None for no limit; `answers` has what is not waited for.
-    """
+    """Asks a judge where `rule` holds over the screen's scores, for at most `wait` seconds."""
 
     screen: Scorer
     judge: Scorer
     rule: Evaluator
     wait: float
     unanswered: Unanswered
-    most: int | None
+    most: int | None  # texts of a speaker; None for no limit
     pace: PerMinute
     when: When
     answers: Answers = field(default_factory=Answers)
@@ -227,7 +208,7 @@ class SecondLook:
         a_minute: int | None,
         when: When,
     ) -> SecondLook:
-        """Make one of the settings of the guardrail; `GuardError` for a value that does not fit."""
+        """Make one of the guardrail's settings."""
         name = screen.info.name
         if ask is None and name not in ASK_ABOVE:
             raise GuardError(f"say where the judge is asked, such as ask: {ask_above(0.2)}; {name} has no default")
@@ -248,10 +229,7 @@ class SecondLook:
         return cls(screen, asked, rule, wait, unanswered, most, PerMinute(a_minute), when)
 
     def wanted(self, speaker: Speaker, told: TurnScores, given: SideScores) -> Look | None:
-        """What is to be asked of a text, counted as asked; with trouble where no more may be, None for nothing.
-
-        `told` is what patterns read of the screen's scores, `given` the same with what could not be scored.
-        """
+        """What is to be asked of a text, counted as asked; with trouble where no more may be, None for nothing."""
         held = speaker.rule_holds(self.rule, told)
         if not (held or given.unread or given.failures):
             return None
@@ -266,16 +244,13 @@ class SecondLook:
             return f"its {self.most} second looks are used up"
         if not self.pace.counted():
             return f"{self.pace.most} second looks were asked for within a minute"
-        speaker.count_question()
+        speaker.asked += 1
         return ""
 
     def look(
         self, look: Look, given: SideScores, earlier: Sequence[Turn], turn: Turn, side: Side
     ) -> tuple[SideScores, Look]:
-        """Ask the judge about a side of a turn, and return the scores that count; `given` are the screen's.
-
-        Raises ObserverError where the judge gave no score, and the text is to be held.
-        """
+        """The scores that count once the judge was asked; an ObserverError where the text is to be held."""
         if look.trouble:
             return self._silent(given, look, look.trouble)
         try:

@@ -28,8 +28,7 @@ from turnwise.observers import ObserverSession
 from turnwise.patterns import Evaluator
 from turnwise.scoring import Score, TurnScores, from_triples, to_triples
 
-KEPT: Final = 4
-"""Turns whose beginning a speaker remembers, so that a response may arrive after later prompts."""
+KEPT: Final = 4  # turns whose beginning a speaker remembers, so that a response may arrive after later prompts
 
 LEFT_OUT_FOR: Final = 8
 """Turns after a blocked text for which the observer still has it before it; then it is left out for good."""
@@ -43,11 +42,8 @@ HARM, OWN_HARM = "third_party_harm", 0.2
 """The principle that is about what is asked and not about how the other side is treated, and F of a text alone
 below which what is before it makes no harm of it there; set likewise."""
 
-LATE: Final = 16
-"""Turns of a speaker over which an answer may be late; then the question is given up."""
-
-_VERSION: Final = 1
-"""Version of what `Speakers.park` writes."""
+LATE: Final = 16  # turns of a speaker over which an answer may be late; then the question is given up
+_VERSION: Final = 1  # version of what `Speakers.park` writes
 
 
 class Trajectory(StrEnum):
@@ -64,7 +60,6 @@ class Trajectory(StrEnum):
 
     @property
     def side(self) -> Side:
-        """The side of a turn that has the texts."""
         return Side.PROMPT if self is Trajectory.INITIATOR else Side.RESPONSE
 
     @property
@@ -75,17 +70,12 @@ class Trajectory(StrEnum):
 
 @dataclass(slots=True)
 class Heard:
-    """What the observer has before a text.
-
-    `tried` has all that the speaker tried to say; `passed` the same without blocked texts, None where nothing was
-    blocked of late.
-    """
+    """What the observer heard: in `tried` all, in `passed` no blocked text (None: nothing was blocked of late)."""
 
     tried: ObserverSession
     passed: ObserverSession | None = None
 
     def copy(self) -> Heard:
-        """The same, which goes on by itself."""
         return Heard(self.tried.copy(), None if self.passed is None else self.passed.copy())
 
     def hear(self, turn: Turn, *, left_out: bool = False) -> None:
@@ -110,17 +100,13 @@ class Heard:
 
 @dataclass(slots=True)
 class Taken:
-    """A turn as it was taken in, and what was before it.
-
-    The texts of `turn` may change; `prompt` and `response` are as they were taken, None where that was elsewhere,
-    so that they are read again. `left_out` says whether the judged text was blocked and reached nobody.
-    """
+    """A turn as it was taken in, with its texts then (None where that was elsewhere, so they are read again)."""
 
     turn: Turn
     before: Heard
     prompt: str | None
     response: str | None
-    left_out: bool = False
+    left_out: bool = False  # the judged text was blocked and reached nobody
 
 
 @dataclass(slots=True)
@@ -131,49 +117,37 @@ class Judged:
     fired: bool
 
     def to_list(self) -> list[Any]:
-        """Return it as JSON values."""
         return [self.told.turn, self.told.length, to_triples(self.told.scores), self.fired]
 
     @classmethod
     def from_list(cls, values: list[Any]) -> Judged:
-        """Read what `to_list` gave."""
         number, length, triples, fired = values
         return cls(TurnScores(number, from_triples(triples), length), fired)
 
 
 @dataclass(slots=True)
 class Later:
-    """What is kept while answers to questions about earlier turns, the open ones, are still to come.
-
-    `before` is the detector's state before the first open turn, `judged` that turn and those after it; `open` has
-    the turn at whose check each was last asked about.
-    """
+    """While answers about the `open` turns are to come: the detector's state before the first, and all since."""
 
     before: State
     judged: list[Judged] = field(default_factory=list)
-    open: dict[int, int] = field(default_factory=dict)
+    open: dict[int, int] = field(default_factory=dict)  # the turn at whose check each was last asked about
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return {"from": self.before, "turns": [one.to_list() for one in self.judged], "open": self.open}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Later:
-        """Read what `to_dict` gave."""
         opened = {int(number): asked for number, asked in data["open"].items()}
         return cls(data["from"], [Judged.from_list(one) for one in data["turns"]], opened)
 
 
 class Speaker:
-    """One speaker in one conversation. Only its own methods change what is known of it; hold `lock` meanwhile.
-
-    `conversation_id` is as the session memory takes it, `name` whose texts they are. `turns` were taken in, and
-    `ahead` has the findings of turns that another check took in, until their own check asks for them.
-    """
+    """One speaker in one conversation, changed by its own methods alone; hold `lock` meanwhile."""
 
     __slots__ = (
-        *("_asked", "_blocked_at", "_detected", "_detector", "_heard", "_later", "_recent", "_rule", "_scorer"),
-        *("ahead", "conversation_id", "lock", "name", "trajectory", "turns"),
+        *("_blocked_at", "_detected", "_detector", "_heard", "_later", "_recent", "_rule", "_scorer"),
+        *("ahead", "asked", "conversation_id", "lock", "name", "trajectory", "turns"),
     )
 
     def __init__(
@@ -194,7 +168,7 @@ class Speaker:
         self._detector = detector
         self._detected = detector.start()
         self._rule: State | None = None
-        self._asked = 0
+        self.asked = 0
         self._later: Later | None = None
         self._heard = Heard(scorer.session(conversation_id))
         self._blocked_at = 0
@@ -220,15 +194,6 @@ class Speaker:
         if self._rule is None:
             self._rule = rule.start()
         return rule.update(self._rule, told).holds
-
-    @property
-    def asked(self) -> int:
-        """Texts that a judge was asked about."""
-        return self._asked
-
-    def count_question(self) -> None:
-        """Count a text that a judge is asked about."""
-        self._asked += 1
 
     @property
     def open(self) -> dict[int, int]:
@@ -265,11 +230,7 @@ class Speaker:
         return state
 
     def correct(self, answers: Mapping[int, Mapping[str, Score]]) -> dict[int, bool]:
-        """Give open turns a judge's scores, and close them; returns which of them fire now and did not before.
-
-        A principle of which the judge says nothing keeps the screen's score. The detector then stands where all
-        turns as they are now lead to.
-        """
+        """Give open turns a judge's scores, as far as it has some, and close them; which of them fire only now."""
         later, fires = self._later, {}
         if later is None:
             return {}
@@ -299,13 +260,7 @@ class Speaker:
         return self._heard.passed is not None
 
     def score(self, turn: Turn, text: str | None = None) -> SideScores:
-        """Take the next turn in and return the scores of the text that is judged of it.
-
-        Prompts come in the order of their turns; the responder's texts may come in another, and one may come again
-        where the first try was blocked. `text` is read in place of the judged text, such as the redacted one. An
-        `ObserverError` means that nothing could be scored: the turn was said all the same, and later ones are read
-        after it.
-        """
+        """Take the next turn in and score its judged text, read as `text`; it was said even if that fails."""
         of_initiator = self.trajectory is Trajectory.INITIATOR
         prompt, response = turn.prompt, turn.response
         if text is not None:
@@ -332,13 +287,7 @@ class Speaker:
             raise
 
     def without_blocked(self, turn: Turn, text: str, given: SideScores) -> SideScores:
-        """The scores of the turn just taken in, as they settle where earlier texts were blocked.
-
-        What the observer makes of a text stands on the blocked ones before it, which reached nobody. So the text
-        is read again without them, and by itself. A principle keeps its F where the text has 0.8 of it without
-        them or half of it alone; else F is as much lower. Harm to others is in what is asked: there F is at most
-        twice that of the text alone, where that is below 0.2.
-        """
+        """The scores of the turn just taken in, lowered where they stand on blocked texts that reached nobody."""
         taken = self._recent.get(turn.number)
         if taken is None or taken.before.passed is None:
             return given
@@ -375,12 +324,7 @@ class Speaker:
             self._blocked_at = turn.number
 
     def follow(self) -> None:
-        """Read the last `KEPT` turns again as they stand now: with replies that came, and as redacted since.
-
-        A reply that was blocked, or is still being checked, reached nobody and is left out. A judged text that was
-        blocked stays among what was tried, where a further try is read after it. Nothing happens where turns stand
-        as they were taken.
-        """
+        """Read the last `KEPT` turns again as they stand now: what reached nobody left out, blocked tries kept."""
         of_initiator = self.trajectory is Trajectory.INITIATOR
         heard: Heard | None = None
         for taken in self._recent.values():
@@ -454,7 +398,7 @@ class Speaker:
 
     def _second_look(self) -> dict[str, Any]:
         later = {} if self._later is None else {"later": self._later.to_dict()}
-        return {"rule": self._rule, "asked": self._asked, **later}
+        return {"rule": self._rule, "asked": self.asked, **later}
 
     def resume(self, conversation: Conversation, place: Sequence[Any], rest: bytes) -> bytes:
         """Go on where `park` was called, and return the bytes that follow; nothing is scored."""
@@ -468,7 +412,7 @@ class Speaker:
             raise ValueError(f"{end} bytes, and {len(rest)} are left")
         self.turns, self._detected = turns, detected
         if asking:
-            self._rule, self._asked = asking[0]["rule"], asking[0]["asked"]
+            self._rule, self.asked = asking[0]["rule"], asking[0]["asked"]
             self._later = Later.from_dict(asking[0]["later"]) if "later" in asking[0] else None
         if self._scorer.forgets:
             return rest[end:]
@@ -499,10 +443,7 @@ class Speaker:
             heard.hear(Turn(2 * number - 1, "", prompt))
 
     def _as_judged(self, turn: Turn, prompt: str, response: str | None) -> Turn:
-        """A turn with these texts as the observer reads it.
-
-        Of the responder every text is a turn by itself, and so is what it hears; they are counted by text.
-        """
+        """A turn as the observer reads it; of the responder every text, said or heard, is a turn by itself."""
         if self.trajectory is Trajectory.RESPONDER:
             return Turn(2 * turn.number, response or "")
         if prompt == turn.prompt and response == turn.response:
@@ -517,10 +458,7 @@ class Speaker:
 
 
 class Speakers:
-    """The speakers of the conversations that anybody holds.
-
-    Parked states of another observer or detector are told by a fingerprint.
-    """
+    """The speakers of the conversations that anybody holds."""
 
     def __init__(self, scorer: Scorer, detector: Detector, detector_name: str) -> None:
         self._scorer = scorer
@@ -550,11 +488,7 @@ class Speakers:
         return b"".join([line.encode("ascii"), *(body for _, body in parked)])
 
     def resume(self, conversation: Conversation, parked: bytes) -> None:
-        """Go on with a conversation where it was parked; forget it where observer or detector were others then.
-
-        The conversation has at least the turns that were taken in. Raises ValueError, TypeError or ObserverError
-        where it can't be read.
-        """
+        """Go on where it was parked, or forget that where observer or detector were others then."""
         line, _, rest = parked.partition(b"\n")
         version, written_for, heads = read_json(line)
         if version != _VERSION:

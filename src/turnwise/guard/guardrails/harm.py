@@ -52,11 +52,9 @@ class Harm(Guardrail):
 
     @property
     def waits(self) -> bool:
-        """Whether the observer asks a language model."""
         return self._scorer.waits
 
     def check(self, check: Check) -> Finding:
-        """What F of the text says."""
         read = read_text(check, self._scorer, check.side)
         if read.unread is not None:
             return not_read(read.unread, self.unread)

@@ -93,7 +93,6 @@ class Keywords(Guardrail):
         return max(map(len, self._words)) + BESIDE
 
     def check(self, check: Check) -> Finding:
-        """The keywords of a text, with a redaction for each."""
         found: list[Occurrence] = []
         for reading in readings(check):
             if not reading.loose:
@@ -208,7 +207,6 @@ class Regex(Guardrail):
         return REACH
 
     def check(self, check: Check) -> Finding:
-        """Which patterns match and how often, with a redaction for each match."""
         text = _encodable(check.text)
         if self._any.search(text) is None:
             return CLEAN
@@ -263,10 +261,8 @@ class Occurrence(NamedTuple):
 class WordSearch:
     """Finds words and phrases, however many, in time linear in the text.
 
-    A. V. Aho and M. J. Corasick, Efficient string matching (1975). White space in a phrase stands for any white
-    space. With `whole_words` letters or digits beside a phrase rule it out; case is ignored by Unicode case
-    folding. With `inflect` the English endings s and es are allowed, and a phrase that ends in ``*`` stands for
-    all words that start so.
+    A. V. Aho and M. J. Corasick, Efficient string matching (1975). With `inflect` the English endings s and es are
+    allowed, and a phrase that ends in ``*`` stands for all words that start so.
 
     >>> phrases = WordSearch(["credit card", "invest*"], inflect=True)
     >>> text = "Investing with Credit\\n  cards"
@@ -308,7 +304,6 @@ class WordSearch:
         self._automaton = ahocorasick_rs.AhoCorasick(plain, matchkind=ahocorasick_rs.MatchKind.Standard)
 
     def fold(self, text: str) -> Folded:
-        """A text in the plain form in which phrases are looked for."""
         return self._folding.fold(text)
 
     def find(self, folded: Folded) -> Iterator[Occurrence]:

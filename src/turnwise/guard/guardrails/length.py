@@ -8,6 +8,7 @@ from typing import ClassVar
 from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Cost, Finding
 from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.recognisers.patterns import check_count
 
 BYTES_PER_TOKEN = 4  # bytes of UTF-8 that are taken for a token
 
@@ -51,16 +52,12 @@ class Length(Guardrail):
     min_characters: int | None = None
 
     def __post_init__(self) -> None:
-        limits = {
-            "max_characters": self.max_characters,
-            "max_tokens": self.max_tokens,
-            "min_characters": self.min_characters,
-        }
+        limits = {name: getattr(self, name) for name in ("max_characters", "max_tokens", "min_characters")}
         if all(limit is None for limit in limits.values()):
             raise GuardError(f"no limit; give one of {', '.join(limits)}")
         for name, limit in limits.items():
-            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-                raise GuardError(f"{name} must be a whole number of at least 1, not {limit!r}")
+            if limit is not None:
+                check_count(name, limit)
         if self.max_characters is not None and (self.min_characters or 0) > self.max_characters:
             raise GuardError(
                 f"min_characters is {self.min_characters}; use at most {self.max_characters}, the maximum"
@@ -72,7 +69,6 @@ class Length(Guardrail):
         return 0
 
     def check(self, check: Check) -> Finding:
-        """Whether a text is too long or too short."""
         text = check.text
         characters = check.before + len(text)
         reasons = []

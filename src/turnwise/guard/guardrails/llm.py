@@ -79,7 +79,6 @@ class Llm(Guardrail):
         object.__setattr__(self, "_scorer", Scorer(observer, self.context, self.principles))
 
     def check(self, check: Check) -> Finding:
-        """What the scores say, the gravest principle first."""
         reading = self._scorer.score_after(
             self._earlier(check), _judged(check), check.side, check.conversation.conversation_id
         )
@@ -117,10 +116,7 @@ class Llm(Guardrail):
 
 
 def _judged(check: Check) -> Turn:
-    """The turn with the text under check on its side; a response that is there already is not shown.
-
-    What a tool gave back stands as a prompt, the arguments of a call as a response.
-    """
+    """The turn as judged; what a tool gave back stands as a prompt, arguments of a call as a response."""
     if check.side is Side.PROMPT:
         return Turn(check.turn.number, check.text)
     return Turn(check.turn.number, check.turn.prompt, check.text)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import ClassVar, Literal, get_args
 
 from turnwise._support.regex_sets import RegexSet
-from turnwise.errors import GuardError, UnknownNameError
+from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.recognisers.addresses import EMAIL_SHAPES, IP_SHAPES, find_emails, find_ips, written_out
@@ -23,7 +23,7 @@ from turnwise.guard.recognisers.numbers_by_form import (
     find_ssns,
 )
 from turnwise.guard.recognisers.numbers_by_name import BIRTH_DATES, find_birth_dates, find_named, named_kinds
-from turnwise.guard.recognisers.patterns import check_types
+from turnwise.guard.recognisers.patterns import check_known, check_types
 from turnwise.guard.recognisers.phones import PHONE_SHAPES, Phones
 from turnwise.guard.recognisers.split_values import numbers_over_turns
 from turnwise.guard.recognisers.text import SPOKEN, Span, TextReading, apart
@@ -31,24 +31,9 @@ from turnwise.guard.recognisers.values import Allowed, Value, values_found, valu
 
 # what the guardrail knows
 PiiType = Literal[
-    "ssn",
-    "card",
-    "iban",
-    "phone",
-    "email",
-    "ip",
-    "passport",
-    "driving_licence",
-    "bank_account",
-    "medical_record",
-    "insurance",
-    "employee",
-    "student",
-    "tax_id",
-    "national_id",
-    "vehicle",
-    "birth_date",
-]
+    "ssn", "card", "iban", "phone", "email", "ip", "passport", "driving_licence", "bank_account",
+    "medical_record", "insurance", "employee", "student", "tax_id", "national_id", "vehicle", "birth_date",
+]  # fmt: skip
 
 Find = Callable[[TextReading], Iterator[Span]]
 
@@ -163,8 +148,7 @@ class Pii(Guardrail):
         check_over_turns("pii", self.over_turns)
         if not 0.0 <= self.min_confidence <= 1.0:
             raise GuardError(f"min_confidence must be in [0, 1], not {self.min_confidence!r}")
-        if self.placeholders not in ("typed", "numbered"):
-            raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "numbered"))
+        check_known("style of placeholders", self.placeholders, ("typed", "numbered"))
         object.__setattr__(self, "_shapes", _shapes_of(self.types))
         phones = Phones(self.regions) if "phone" in self.types else None
         object.__setattr__(self, "_phones", phones)
@@ -189,7 +173,6 @@ class Pii(Guardrail):
         return 200
 
     def check(self, check: Check) -> Finding:
-        """The personal data of a text, by kind and count, with a redaction for each."""
         values = values_in(check, LOWER, self._read, self._allowed)
         sure = [value for value in values if value.span.confidence >= self.min_confidence] if values else []
         over = numbers_over_turns(check, self.over_turns, self._find)
@@ -198,7 +181,6 @@ class Pii(Guardrail):
         return values_found(check, sure, over, _SINGULAR_PLURAL, self._placeholders)
 
     def _find(self, joined: str) -> list[Span]:
-        """What a text is found to have that parts of several were joined to."""
         reading = TextReading(joined.lower())
         return [
             span
@@ -244,10 +226,7 @@ class Pii(Guardrail):
 
 
 def _shapes_of(types: Sequence[PiiType]) -> Sequence[RegexSet]:
-    """What tells the shapes of some types that a text has; their names begin with the type.
-
-    Shapes of words and shapes of digits are looked for apart: one automaton of both has many times the states.
-    """
+    """Shapes of words and of digits apart: one automaton of both has many times the states."""
     of_digits = {**SSN_SHAPES, **CARD_SHAPES, **IBAN_SHAPES, **PHONE_SHAPES, **IP_SHAPES}
     of_words = {
         "ssn named": of_digits.pop("ssn named"),

@@ -173,19 +173,16 @@ class Probing(Guardrail):
         return True
 
     def placed(self, name: str, clock: Clock) -> Probing:
-        """The guardrail under the name and by the clock of a pipeline; what it remembers stays."""
         other = replace(self)
         for attribute, value in (("_name", name), ("_clock", clock), ("_own", self._own)):
             object.__setattr__(other, attribute, value)
         return other
 
     def take_over(self, before: Guardrail) -> None:
-        """Go on with the tries of another one."""
         if isinstance(before, Probing):
             object.__setattr__(self, "_own", before._own)
 
     def check(self, check: Check) -> Finding:
-        """Block a prompt that goes on with what was blocked; see the class."""
         known = self._states(check).get(PROBING, digest_of(check.session_id))
         tries = [] if known is None else [*self._counting(known.found)]
         blocked = sum(one.blocked for one in tries)
@@ -241,11 +238,8 @@ class Probing(Guardrail):
         self._states(check).change(PROBING, owner, apply)
 
     def forget(self, session_id: str, store: StateStore | None = None) -> bool:
-        """Forget the tries of a session, and return whether there were any."""
-        digest = digest_of(session_id)
-        if store is None:
-            return self._own.remove(PROBING, key_of(self._name, digest))
-        return store.remove(PROBING, key_of(self._name, digest))
+        states = self._own if store is None else store
+        return states.remove(PROBING, key_of(self._name, digest_of(session_id)))
 
     def _states(self, check: Check) -> Prefixed:
         return Prefixed(self._own if check.state is None else check.state, key_of(self._name, ""))
@@ -282,10 +276,7 @@ def _place(one: Try, check: Check) -> str:
 
 
 def _hashes(check: Check, text: str, *, undone: bool = False) -> frozenset[int]:
-    """The words of a text hashed with the name of the session.
-
-    `undone`: of the text under check, with those in disguise or encoded.
-    """
+    """The words hashed with the session's name; `undone`: those of the text under check, also in disguise."""
 
     def compute() -> frozenset[int]:
         key = digest_of(f"probing {check.session_id}").encode("ascii")

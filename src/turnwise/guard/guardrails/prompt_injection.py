@@ -44,19 +44,14 @@ ORDER = "an order to the model against its instructions"
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What is looked for in the words of a text.
-
-    `orders` tells an order from a mention of one, in English, and was fitted with `observer`. The levels are those
-    of the probability by words `alone`, and `joined` with scores of that observer. `languages` does so in other
-    languages, with levels `foreign`.
-    """
+    """What is looked for: phrases, and models that tell an order from a mention, with levels of probabilities."""
 
     english: Phrases
     others: Phrases
     orders: EnglishOrders
-    observer: str
-    alone: Levels
-    joined: Levels
+    observer: str  # what `orders` was fitted with
+    alone: Levels  # by words
+    joined: Levels  # with scores of that observer
     languages: ForeignOrders
     foreign: Levels
 
@@ -95,7 +90,6 @@ def read_words(folder: Traversable) -> Words:
 
 
 def _read_learned(folder: Traversable, name: str) -> tuple[Mapping[str, Any], NDArray[np.int8]]:
-    """The settings and the weights of a learned part."""
     import yaml
 
     known: Mapping[str, Any] = yaml.safe_load(folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
@@ -165,7 +159,6 @@ class PromptInjection(Guardrail):
 
     @property
     def waits(self) -> bool:
-        """Whether the observer asks a language model."""
         return self._scorer is not None and self._scorer.waits
 
     def check(self, check: Check) -> Finding:
@@ -181,7 +174,6 @@ class PromptInjection(Guardrail):
         return found if found.in_full or is_name(check.text) else self._by_scores(check, texts, order, found)
 
     def _find_fully(self, check: Check, text: str) -> Finding:
-        """What words and scores say of a text that was joined from several."""
         whole = Check(text, check.side, check.turn, check.conversation, check.session_id, alone=True)
         whole.deadline = check.deadline
         return self.check(whole)
@@ -267,7 +259,6 @@ def _by_words(words: Words, texts: Sequence[str], given: str) -> tuple[float, Fi
 
 
 def _find_words(text: str) -> Finding:
-    """What the words of a text say."""
     return _by_words(shipped_words_of_orders(), plain_texts_of(text, shipped_words()), text)[1]
 
 

@@ -8,47 +8,24 @@ from functools import cache
 from typing import ClassVar, Literal, get_args
 
 from turnwise._support.regex_sets import RegexSet
-from turnwise.errors import GuardError, UnknownNameError
+from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.recognisers.earlier_texts import OVER_TURNS, check_over_turns
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.keys import ASSIGNED, find_assigned, find_keys, key_forms
-from turnwise.guard.recognisers.patterns import check_types
+from turnwise.guard.recognisers.patterns import check_known, check_types
 from turnwise.guard.recognisers.split_values import keys_over_turns
 from turnwise.guard.recognisers.text import Span, TextReading, apart
 from turnwise.guard.recognisers.values import Allowed, Value, values_found, values_in
 
 # what is known, by provider or form
 KeyType = Literal[
-    "aws",
-    "azure",
-    "google_cloud",
-    "github",
-    "gitlab",
-    "slack",
-    "discord",
-    "telegram",
-    "stripe",
-    "shopify",
-    "openai",
-    "anthropic",
-    "hugging_face",
-    "model_provider",
-    "npm",
-    "pypi",
-    "docker",
-    "twilio",
-    "sendgrid",
-    "mail_provider",
-    "hosting",
-    "monitoring",
-    "jwt",
-    "private_key",
-    "connection_string",
-    "bearer",
-    "generic",
-]
+    "aws", "azure", "google_cloud", "github", "gitlab", "slack", "discord", "telegram", "stripe",
+    "shopify", "openai", "anthropic", "hugging_face", "model_provider", "npm", "pypi", "docker", "twilio",
+    "sendgrid", "mail_provider", "hosting", "monitoring", "jwt", "private_key", "connection_string",
+    "bearer", "generic",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -102,13 +79,9 @@ class Secrets(Guardrail):
         check_over_turns("secrets", self.over_turns)
         if not 0.0 <= self.min_entropy <= 8.0:
             raise GuardError(f"min_entropy must be in [0, 8] bits, not {self.min_entropy!r}")
-        if self.placeholders not in ("typed", "plain"):
-            raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "plain"))
+        check_known("style of placeholders", self.placeholders, ("typed", "plain"))
         object.__setattr__(self, "_allowed", Allowed(self.allow))
-        hints = {
-            **{kind: form.hints for kind, form in key_forms().items()},
-            "generic": ASSIGNED.hints,
-        }
+        hints = {**{kind: form.hints for kind, form in key_forms().items()}, "generic": ASSIGNED.hints}
         object.__setattr__(self, "_shapes", RegexSet({kind: hints[kind] for kind in self.types}, ignore_case=True))
 
     @property
@@ -117,7 +90,6 @@ class Secrets(Guardrail):
         return 200
 
     def check(self, check: Check) -> Finding:
-        """The secrets of a text, by kind and count, with a redaction for each."""
         values = values_in(check, PLAIN, self._find, self._allowed)
         over = keys_over_turns(check, self.over_turns, self._find_in)
         if not values and not over:
@@ -125,12 +97,8 @@ class Secrets(Guardrail):
         return values_found(check, values, over, _names(), self._placeholders)
 
     def _find_in(self, joined: str) -> list[Span]:
-        """What a text is found to have that parts of several were joined to."""
-        return [
-            span
-            for span in apart(self._find(TextReading(joined)))
-            if joined[span[0] : span[1]] not in self._allowed
-        ]
+        spans = apart(self._find(TextReading(joined)))
+        return [span for span in spans if joined[span.start : span.end] not in self._allowed]
 
     def _placeholders(self, values: Sequence[Value]) -> list[str]:
         return [self._placeholder(value.span.kind) for value in values]

@@ -59,7 +59,6 @@ class Presidio(Guardrail):
         object.__setattr__(self, "_analyzer", analyzer)
 
     def check(self, check: Check) -> Finding:
-        """What Presidio finds, with a typed placeholder for each stretch."""
         found = self._analyzer.analyze(
             text=check.text,
             language=self.language,
@@ -116,10 +115,7 @@ def _analyzer(model: str, language: str) -> Any:
 
 
 def _keep_email_offline(registry: Any) -> None:
-    """Have e-mail addresses checked against the list of domain endings that is installed.
-
-    Left alone, Presidio asks the network for a fresh list at the first address that it meets.
-    """
+    """Check addresses by the installed list of endings; Presidio would ask the network for a fresh one."""
     endings = import_module("tldextract").TLDExtract(suffix_list_urls=())
     for recognizer in registry.recognizers:
         if recognizer.name == "EmailRecognizer":
@@ -210,7 +206,6 @@ class OpenAIModeration(Guardrail):
             check_url(self.base_url, "openai_moderation: base_url")
 
     def check(self, check: Check) -> Finding:
-        """The categories that count."""
         if not check.text.strip():
             return Finding(False)
         flags, scores = self._result(check.text)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, TextKind, not_read
@@ -110,11 +110,9 @@ class Sources(Guardrail):
 
     @property
     def waits(self) -> bool:
-        """Whether the observer asks a language model."""
         return self._scorer is not None and self._scorer.waits
 
     def check(self, check: Check) -> Finding:
-        """The gravest of what the text does that its source may not, and of what changed."""
         kind = check.kind
         may = next((deeds for source, deeds in self.may.items() if source == kind), ())
         changed = self._changed(check)
@@ -122,7 +120,11 @@ class Sources(Guardrail):
             return changed
         text, spoken_of = own_words(check.text)
         read = replace(check, text=text, shared=check.shared if text == check.text else {})
-        found, language = [*_told(_said(read, may, spoken_of=spoken_of))], None
+        found: list[Finding] = []
+        for phrase in _said(read, may, spoken_of=spoken_of):
+            action = None if phrase.weight >= CERTAIN else Action.WARN
+            found.append(Finding(True, phrase.name, phrase.weight, action=action))
+        language = None
         if "orders" not in may:
             words = [*self._by_words(read)]
             if not any(one.in_full for one in words):
@@ -177,8 +179,7 @@ class Sources(Guardrail):
         return Finding(True, reason, 1.0, action=action, data={"tool": name, "known": known, "now": digest})
 
 
-_SOURCES = ("tool_result", "tool_description", "document", "memory")
-_DEEDS = ("orders", "recipients", "links")
+_SOURCES, _DEEDS = get_args(Source), get_args(Deed)
 
 
 @cache
@@ -196,11 +197,6 @@ def _said(check: Check, may: tuple[Deed, ...], *, spoken_of: bool) -> Iterable[P
             if deed not in may and (phrase.weight >= CERTAIN or not spoken_of):
                 found.setdefault(phrase.name, phrase)
     return found.values()
-
-
-def _told(found: Iterable[Phrase]) -> Iterator[Finding]:
-    for phrase in found:
-        yield Finding(True, phrase.name, phrase.weight, action=None if phrase.weight >= CERTAIN else Action.WARN)
 
 
 def own_words(text: str) -> tuple[str, bool]:

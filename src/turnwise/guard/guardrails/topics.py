@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from turnwise.errors import GuardError, UnknownNameError
+from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.guardrails.keywords import WordSearch
 from turnwise.guard.recognisers.hidden_text import plain_texts
+from turnwise.guard.recognisers.patterns import check_count, check_known
 from turnwise.guard.recognisers.phrases import shipped_words
 
 _SURE = 3  # different phrases of a topic that make it certain
@@ -68,11 +69,9 @@ class Topics(Guardrail):
     def __post_init__(self) -> None:
         if not self.deny and not self.allow:
             raise GuardError("no topics; give deny or allow, as NAME: [words and phrases]")
-        for name, number in (("hits", self.hits), ("min_words", self.min_words)):
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise GuardError(f"{name} must be a whole number of at least 1, not {number!r}")
-        if self.off_topic not in ("warn", "block"):
-            raise UnknownNameError("action for off_topic", str(self.off_topic), ("warn", "block"))
+        check_count("hits", self.hits)
+        check_count("min_words", self.min_words)
+        check_known("action for off_topic", self.off_topic, ("warn", "block"))
         phrases: list[str] = []
         topics: list[tuple[str, bool, str]] = []
         for denied, group in ((True, self.deny), (False, self.allow)):
@@ -89,7 +88,6 @@ class Topics(Guardrail):
         object.__setattr__(self, "_phrases", WordSearch(phrases, accents=False, inflect=True))
 
     def check(self, check: Check) -> Finding:
-        """The denied topics of a text, or that it is off topic."""
         occurring = self._occurring(check)
         denied = {topic: count for (topic, is_denied), count in occurring.items() if is_denied}
         if denied:
@@ -130,10 +128,7 @@ class Topics(Guardrail):
 
 
 def inflections(word: str) -> tuple[str, ...]:
-    """The regular English forms of a word beside itself: plural, past, gerund, and some of who does it.
-
-    Not all of them are words; those that are none occur in no text. Of a phrase, in lower case, the last word
-    changes.
+    """The regular English forms of a word beside itself, or of a phrase's last word; some are no words.
 
     >>> inflections("bet"), inflections("gamble")
     (('betting', 'betted', 'bettor', 'bettors', 'bets'), ('gambling', 'gambled', 'gambler', 'gamblers', 'gambles'))

@@ -104,7 +104,6 @@ class Toxicity(Guardrail):
 
     @property
     def waits(self) -> bool:
-        """Whether an observer asks a language model."""
         return self._scorer is not None and self._scorer.waits
 
     @property
@@ -113,7 +112,6 @@ class Toxicity(Guardrail):
         return 200 if self._scorer is None else None
 
     def check(self, check: Check) -> Finding:
-        """What the phrases in the text say together, and the observer where there is one."""
         found = self._found(plain_texts(check, self._words, "".join(self.words)))
         by_phrases = self._together(found) if found else CLEAN
         if self._scorer is None or self._observer_levels is None or by_phrases.in_full:

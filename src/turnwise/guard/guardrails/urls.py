@@ -105,7 +105,6 @@ class Urls(Guardrail):
         return 100
 
     def check(self, check: Check) -> Finding:
-        """The links of a text that lead where they should not, with a redaction for each."""
         verdicts: dict[Host | None, tuple[str, float] | None] = {}
         found: list[Span] = []
         for link, (start, end) in self._found(check):
@@ -132,11 +131,7 @@ class Urls(Guardrail):
         )
 
     def _found(self, check: Check) -> Iterator[tuple[Link, tuple[int, int]]]:
-        """The links of a text with their places in it: as it stands, and with what is encoded undone.
-
-        Not likely is what is encoded inside a link, and what only programs would link that break words at
-        characters that show nothing.
-        """
+        """The links of a text; not likely is what only programs link, or what is encoded inside a link."""
         own: list[tuple[int, int]] = []
         for link, place in self._links_of(TextReading(check.text)):
             own.append(place)
@@ -185,16 +180,11 @@ class Urls(Guardrail):
 
 
 def _is_in(host: Host, entries: frozenset[str]) -> bool:
-    if host.is_ip:
+    if host.is_ip or host.name in entries:
         return host.name in entries
-    if host.name in entries:
-        return True
-    _, dot, rest = host.name.partition(".")
-    while dot:
-        if rest in entries or f"*.{rest}" in entries:
-            return True
-        _, dot, rest = rest.partition(".")
-    return False
+    labels = host.name.split(".")
+    above = (".".join(labels[at:]) for at in range(1, len(labels)))
+    return any(domain in entries or f"*.{domain}" in entries for domain in above)
 
 
 def _entries(setting: str, entries: Iterable[str]) -> frozenset[str]:

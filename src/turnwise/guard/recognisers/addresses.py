@@ -13,9 +13,7 @@ from turnwise.guard.recognisers.text import JUDGED, Group, NearWords, Span, Stre
 from turnwise.linear_regex import SPACE, WORD, LinearRegex, replace_characters
 
 # what a text has, at least, in which there may be one
-EMAIL_SHAPES = {
-    "email": (r"[\pL\pN_+%-]@[\pL\pN][\pL\pN_-]*\.",),
-}
+EMAIL_SHAPES = {"email": (r"[\pL\pN_+%-]@[\pL\pN][\pL\pN_-]*\.",)}
 
 # endings of spelled addresses
 _TOP_LEVELS = "com|org|net|edu|gov|info|io|co|me|uk|de|fr|es|it|nl|ch|at|eu|us|ca|au|in|example|test|invalid"
@@ -37,10 +35,7 @@ _LONGEST_LABEL = 63
 
 
 def find_emails(text: TextReading) -> Iterator[Span]:
-    """E-mail addresses; `spelled_addresses` puts spelled ones into this form.
-
-    RFC 5322, section 3.4.1, and RFC 6531, without quoted local parts and address literals.
-    """
+    """E-mail addresses (RFC 5322, section 3.4.1, and RFC 6531) without quoted local parts and address literals."""
     lower = text.plain
     if "email" in text.shapes:
         others = {each: " " for each in set(lower) if not (each.isalnum() or each in "._- ")}
@@ -67,10 +62,7 @@ def _start_of_local(lower: str, at: int) -> int:
 
 
 def _end_of_domain(domains: str, first: int) -> int:
-    """Where the domain that starts at a place ends: behind its last label that may be a top level; or 0.
-
-    `domains` is the text with a space for whatever stands in no domain.
-    """
+    """Where a domain ends, behind its last label that may be a top level; or 0. What is in none is a space."""
     end, at, stop = 0, first, domains.find(" ", first)
     for label in domains[first : stop if stop >= 0 else len(domains)].split("."):
         if not label[:1].isalnum():
@@ -126,9 +118,7 @@ _SPELLING_SIGNS = frozenset(string.whitespace + _BRACKETS + ",")
 
 
 def spelled_addresses(text: str) -> Iterator[Stretch]:
-    """E-mail addresses that are spelled or spaced out, and what they stand for.
-
-    Plain words and spaces count only behind words that speak of mail, as in "write to jane at example dot com".
+    """E-mail addresses that are spelled; plain words and spaces count only behind words that speak of mail.
 
     >>> [stretch.text for stretch in spelled_addresses("jane {at} example {dot} com")]
     ['jane@example.com']
@@ -141,7 +131,11 @@ def spelled_addresses(text: str) -> Iterator[Stretch]:
         written = text[start:end]
         if len(written) > _LONGEST_ADDRESS:
             continue
-        if at == "@" and _SPELLING_SIGNS.isdisjoint(written) and not _speaks_of_dots(written.lower()):
+        if (
+            at == "@"
+            and _SPELLING_SIGNS.isdisjoint(written)
+            and not any(word in written.lower() for word in _DOT_WORD.split("|"))
+        ):
             continue
         address = f"{_with_dots(local)}@{_with_dots(domain)}"
         if address == written:
@@ -159,10 +153,6 @@ def _speaks_for_itself(at: str, domain: str) -> bool:
     if at == "@":
         return in_brackets or " dot " in domain or not (" " in domain or "," in domain)
     return in_brackets if at == " at " else at.strip() not in ("@", "at")
-
-
-def _speaks_of_dots(lower: str) -> bool:
-    return any(word in lower for word in _DOT_WORD.split("|"))
 
 
 def _with_dots(part: str) -> str:

@@ -34,13 +34,9 @@ def folded_readings(check: Check, folding: Folding) -> Collection[TextReading]:
 
 
 def readings_of(text: str) -> tuple[TextReading, ...]:
-    """The readings of a text, the text as it stands first; of an ordinary one there is no other.
+    """The readings of a text: as it stands, decoded, and loose ones with disguises and named ciphers undone.
 
-    A second one has in plain characters what was encoded: entities, tags between characters, percent signs,
-    escapes, soft line breaks, tag characters, overrides, hexadecimal and binary digits, base32, base64. A third,
-    loose one has disguises undone as well: lookalike letters and digits, values that are pulled apart, what is
-    spelled in words or codes, cut into lines or put together. Further loose ones undo ciphers that the text
-    names. Takes time linear in the length of the text.
+    Of an ordinary one there is only the first. Takes time linear in the length of the text.
 
     >>> [reading.plain for reading in readings_of("Hello there.")]
     ['Hello there.']

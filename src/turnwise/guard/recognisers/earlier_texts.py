@@ -48,10 +48,7 @@ def ends_of(text: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class Said:
-    """One text: its turn, its kind, the id of its tool call where it has one.
-
-    `before` is what the other side said right before it.
-    """
+    """One text: its turn, kind, the id of its tool call, and what the other side said right before it."""
 
     turn: Turn
     kind: TextKind
@@ -100,11 +97,7 @@ def over_turns(kind: str, texts: Sequence[Said], current: Said) -> tuple[OverTur
 
 
 def with_earlier(check: Check, most: int, *, both: bool = False) -> tuple[Said, ...]:
-    """The texts of a speaker, or of both sides, in the last `most` turns in order, that under check as the last.
-
-    What tools gave back belongs to the prompts, calls to the responses. Empty where the text has none before it,
-    or is not looked at with them: a name, or a stretch of a response that is still to be checked as a whole.
-    """
+    """Texts of a speaker, or `both`, in the last `most` turns up to that under check; none if it stands alone."""
     is_part = check.alone or check.more or check.before
     if not most or is_part or check.turn.number > len(check.conversation.history):
         return ()

@@ -65,10 +65,7 @@ class Folded:
 
 
 class Folding:
-    """A way to make text plain, character by character.
-
-    `character` gives the plain form of one outside ASCII, empty for one that shows nothing; `ascii_text` that of a
-    text in ASCII, which must keep its length.
+    """A way to make text plain, character by character; one that shows nothing is empty. ASCII keeps its length.
 
     >>> folded = PLAIN.fold("no. \uff14\u200b\uff11")
     >>> folded.plain, folded.span(4, 6)
@@ -76,10 +73,7 @@ class Folding:
     """
 
     def __init__(
-        self,
-        character: Callable[[str], str],
-        ascii_text: Callable[[str], str] = str,
-        join_spaces: bool = False,
+        self, character: Callable[[str], str], ascii_text: Callable[[str], str] = str, join_spaces: bool = False
     ) -> None:
         self._character = character
         self._ascii_text = ascii_text
@@ -87,7 +81,6 @@ class Folding:
         self._table = CharacterTable(self._form, SAME)
 
     def fold(self, text: str) -> Folded:
-        """A text in plain form."""
         if text.isascii() and (text.isprintable() or not _CONTROLS.intersection(text)):
             return Folded(text, Mapped(self._ascii_text(text)), self._join_spaces)
         return Folded(text, self._table.map(text), self._join_spaces)

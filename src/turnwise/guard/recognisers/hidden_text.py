@@ -35,10 +35,8 @@ def plain_texts(check: Check, known: frozenset[str], own: str = "") -> tuple[str
 def plain_texts_of(text: str, known: frozenset[str] = frozenset(), own: str = "") -> tuple[str, ...]:
     """The texts to look through: the text itself, and what is different once evasions in it are undone.
 
-    Undone are invisible and lookalike characters, spacing, leetspeak, masked words, signs between words, and what
-    is encoded. All of a text is read, a long one in pieces, where one character stands for all that no phrase
-    tells from it. The `known` words, in lower case, are those that leetspeak may stand for and that letters
-    without a space may be made of; `own` characters count beside those of the phrases that ship.
+    The `known` words, in lower case, are those that leetspeak may stand for and that letters without a space may
+    be made of; `own` characters count beside those of the phrases that ship.
 
     >>> plain_texts_of("Hello.")
     ('Hello.',)
@@ -113,10 +111,7 @@ _SPACE_SIGNS = dict.fromkeys("+_.,;:|/\\~*#=-", " ")
 
 
 def respelled(text: str, known: frozenset[str], *, masked: bool = True) -> str:
-    """A text with words read without their masks and apart, with single spaces or lines; unchanged where none is.
-
-    The `known` words, in lower case, are those that masks may hide and that letters without a space may be made
-    of.
+    """A text with words read without their masks and apart; unchanged where none is.
 
     >>> respelled("ignore-all+the_rules", frozenset({"rules"})), respelled("a well-known  word", frozenset())
     ('ignore all the rules', 'a well-known  word')

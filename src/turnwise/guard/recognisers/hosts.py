@@ -7,6 +7,7 @@ import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from ipaddress import IPv6Address
 from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -23,10 +24,7 @@ _STRUCTURE = frozenset(".:/\\@%?#-_[]")
 
 
 class Host(NamedTuple):
-    """Where a link leads.
-
-    The name is in lower case, with letters of all scripts and no trailing dot; an IP address in its usual form.
-    """
+    """Where a link leads: a name in lower case without a trailing dot, or an IP address in its usual form."""
 
     name: str
     is_ip: bool
@@ -50,15 +48,12 @@ def host_character(character: str) -> str:
 
 
 def _belongs(character: str) -> bool:
-    return is_host_character(character) or character in _STRUCTURE or character.isspace()
+    """Whether a character is a letter, digit or accent of any script, means something in a link, or is a space."""
+    known = character.isalnum() or character.isspace() or character in _STRUCTURE
+    return known or unicodedata.category(character)[0] == "M"
 
 
 HOST_FORM = Folding(host_character, str.lower)  # for links and their hosts
-
-
-def is_host_character(character: str) -> bool:
-    """Whether a label of a host can have a character: letters, digits and accents of all scripts."""
-    return character.isalnum() or character in "-_" or unicodedata.category(character)[0] == "M"
 
 
 _IN_HOSTS = f"{LETTERS_AND_DIGITS}{MARK}-_.".encode("latin-1")  # what stands in hosts, in `kinds_of` them
@@ -77,7 +72,7 @@ def read_authority(rest: str) -> Host | None:
         rest = rest.partition(mark)[0]
     authority = rest.rpartition("@")[2]
     if authority.startswith("["):
-        return _read_ip_6(authority[1:].partition("]")[0])
+        return _read_ip(authority[1:].partition("]")[0].partition("%")[0], IPv6Address)
     host, colon, port = authority.rpartition(":")
     return read_host(host if colon and (not port or port.isdigit()) else authority)
 
@@ -94,7 +89,7 @@ def read_host(text: str) -> Host | None:
         return None
     labels = name.split(".")
     if _is_number(labels[-1]) and len(labels) <= _MOST_NUMBERS and all(map(_is_number, labels)):
-        return _read_ip_4(name)
+        return _read_ip(name, _version_4)
     if "" in labels or max(map(len, labels)) > _LONGEST_LABEL or kinds_of(name).translate(None, _IN_HOSTS):
         return None
     if not name.isascii():
@@ -120,22 +115,15 @@ def _in_letters(label: str) -> str:
         return label  # no browser goes there, and no list has it
 
 
-def _read_ip_4(name: str) -> Host | None:
+def _read_ip(text: str, read: Callable[[str], object]) -> Host | None:
     try:
-        address = socket.inet_ntoa(socket.inet_aton(name))
-    except OSError:
+        return Host(str(read(text)), True)
+    except (OSError, ValueError):
         return None
-    return Host(address, True)
 
 
-def _read_ip_6(text: str) -> Host | None:
-    from ipaddress import IPv6Address
-
-    try:
-        address = str(IPv6Address(text.partition("%")[0]))
-    except ValueError:
-        return None
-    return Host(address, True)
+def _version_4(text: str) -> str:
+    return socket.inet_ntoa(socket.inet_aton(text))
 
 
 # Hosts that pass for a trusted one

@@ -28,7 +28,6 @@ class KeyForm:
 
     @cached_property
     def regex(self) -> LinearRegex:
-        """What finds them."""
         return LinearRegex(self.pattern)
 
 
@@ -141,10 +140,7 @@ ASSIGNED = PatternTable("assigned_secrets.yaml")
 
 
 def find_assigned(text: TextReading, least_bits: float) -> Iterator[Span]:
-    """Values given to a name such as ``api_key`` or ``password`` that look like no word.
-
-    A key needs at least `least_bits` of entropy a character.
-    """
+    """Values given to a name such as ``api_key`` that look like no word; keys have `least_bits` a character."""
     plain = text.plain
     yield from _named_keys(plain, least_bits)
     yield from _named_passwords(plain)

@@ -222,25 +222,17 @@ _MAIL_SIGNS = ("@", "@ ", "(at) ", "[at] ", "{at} ")
 
 
 class Link(NamedTuple):
-    """A link in a text; its host is None where no browser would read it.
-
-    What only some programs would link is not `likely`: it counts against a list of hosts that are denied, but not
-    for being none of the allowed ones.
-    """
+    """A link in a text; its host is None where no browser would read it."""
 
     start: int
     end: int
     host: Host | None
-    likely: bool = True
+    likely: bool = True  # what only some programs would link counts against denied hosts alone
 
 
 @cache
 def _public_suffixes() -> Mapping[str, int]:
-    """The endings under which one can register, and how many labels more than the ending that takes.
-
-    They are the part of ICANN in the Public Suffix List (https://publicsuffix.org/list). ``*.ck`` takes one more
-    than ``ck`` has, and of ``!www.ck`` the first label is none of them.
-    """
+    """Endings (ICANN's in https://publicsuffix.org/list), with labels that registering takes beyond theirs."""
     from publicsuffixlist import PSLFILE
 
     text = to_path(PSLFILE).read_text(encoding="utf-8")
@@ -252,13 +244,7 @@ def _public_suffixes() -> Mapping[str, int]:
 
 
 class Links:
-    """Finds links: with any scheme, without one (``evil.com/x``), and defanged ones (``hxxp``, ``evil[.]com``).
-
-    A host ends where a browser would end it and, where that differs, also where programs end it that make links of
-    text: at quotes, brackets, commas and other marks of all scripts, and where letters of another script begin.
-    What has no scheme needs an ending that is on the Public Suffix List, or one of the given domains' own. These
-    are found whatever stands around them. Takes time linear in the length of the text.
-    """
+    """Finds links with any scheme, without one (``evil.com/x``), and defanged (``evil[.]com``), in linear time."""
 
     def __init__(self, domains: Iterable[str], *, only_addresses: bool = False) -> None:
         self._only_addresses = only_addresses
@@ -392,10 +378,7 @@ class Links:
                 yield link._replace(likely=False)
 
     def _readings(self, text: LinkText, start: int, first: int, stop: int, anchored: bool = False) -> list[Link]:
-        """What a run of host characters leads to: as a whole, and its part in Latin letters.
-
-        The link may start before the run; `anchored` says that a host begins where the run does.
-        """
+        """What a run of host characters leads to: whole, and in Latin letters; `anchored`: a host begins there."""
         written = text.plain[first:stop]
         if self._only_addresses and _IN_ADDRESSES.isdisjoint(written):
             return []
@@ -459,10 +442,7 @@ def _latin(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_address(plain: str, first: int, stop: int, host: Host, port_end: int) -> bool:
-    """Whether numbers without a scheme are an IP address with a port or path: no price, score or version.
-
-    Only four decimal numbers are. A path of digits makes a network of them, or a fraction.
-    """
+    """Whether four decimal numbers are an address with a port or path; digits there make it a network."""
     if (
         plain[first:stop].replace(_FILL, "") != host.name
         or _VERSION.search(plain[max(0, first - _NEAR) : first]) is not None

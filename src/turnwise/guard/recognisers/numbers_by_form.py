@@ -133,12 +133,7 @@ def is_card(digits: str) -> bool:
 
 
 def find_cards(text: TextReading) -> Iterator[Span]:
-    """Payment cards, grouped or not, but none inside a longer run of digits.
-
-    A number of an unusual length (other than 15 or 16 digits) counts where it is grouped or words near name a
-    card; one that words near call something else, such as an order, does not. One with a wrong check digit counts
-    where it is named a card: it is mistyped, and the rest of it is right.
-    """
+    """Payment cards; of unusual lengths only grouped or named ones, with wrong check digits only named ones."""
     lower = text.plain
     if "card" in text.shapes:
         for count, (groups, tailed) in enumerate(_cards(lower, text.digits)):
@@ -278,9 +273,7 @@ _COUNTRIES = "|".join(sorted(COUNTRY_LENGTH))
 _HEAD = rf"(?:^|[^a-z0-9])(?:{_COUNTRIES})[ -]?[0-9][ -]?[0-9]"
 
 # what a text has, at least, in which there may be one
-IBAN_SHAPES = {
-    "iban": (rf"{_HEAD}(?:[ .-]{{0,2}}[a-z0-9]){{11}}",),
-}
+IBAN_SHAPES = {"iban": (rf"{_HEAD}(?:[ .-]{{0,2}}[a-z0-9]){{11}}",)}
 
 _START = LinearRegex(_HEAD)
 _SMALL_LETTERS = frozenset(string.ascii_lowercase)
@@ -391,10 +384,7 @@ def is_ssn(digits: str) -> bool:
 
 
 def find_ssns(text: TextReading) -> Iterator[Span]:
-    """Social security numbers: grouped 3-2-4, or any nine digits with words near that name them.
-
-    One that words name counts whatever its area: it may be mistyped, or a taxpayer's (ITIN), which begins with 9.
-    """
+    """Social security numbers: 3-2-4, or nine digits that words name, which may be mistyped, or an ITIN."""
     lower = text.plain
     if "ssn" in text.shapes:
         for count, (first, second, third) in enumerate(_ssns(lower, text.digits)):

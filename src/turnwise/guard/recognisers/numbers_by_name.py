@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from turnwise.guard.recognisers.patterns import PatternTable, filled, marked, read_table
-from turnwise.guard.recognisers.text import OTHER_NUMBERS, Span, TextReading, digits_of
+from turnwise.guard.recognisers.text import OTHER_NUMBERS, Span, TextReading, digit_groups, digits_of
 from turnwise.linear_regex import LinearRegex
 
 _CONTEXT = PatternTable("number_context.yaml")  # what stands around a number
@@ -31,11 +31,9 @@ _SHORT_WORDS = frozenset("is on at in to by of or if as an and the for was has h
 
 
 class NumberValue(NamedTuple):
-    """How a kind of number is written: letters and digits in one or several groups.
+    """How a kind of number is written; `fewest` counts digits, and is 0 where it has one of the forms only.
 
-    `fewest` counts digits, and is 0 where the number has one of the forms only; `shortest` and `longest` count
-    letters and digits. The forms are RE2, for whole numbers, and are taken whatever the rest says; `checked`
-    numbers need the right check digit of a United States routing number.
+    The forms (RE2, for whole numbers) are taken whatever the rest says; `checked`: as routing numbers are.
 
     >>> [NumberValue(6).read(text) for text in ("0048 2913 88, thanks", "12/03/2024", "123456 km")]
     [12, 0, 0]
@@ -119,6 +117,11 @@ def _compiled(form: str) -> LinearRegex:
     return LinearRegex(rf"({form})(?:$|[^\pL\pN.,]|[.,](?:$|[^0-9]))")
 
 
+@cache
+def _whole(form: str) -> LinearRegex:
+    return LinearRegex(rf"(?:{form})$")
+
+
 # What they are called
 
 
@@ -147,21 +150,13 @@ class NumberName:
         forms += [rf"(?:{self.weak})[^0-9\n]{{0,3}}[0-9]{{6,}}"] if self.weak else []
         return LinearRegex(rf"(?:^|[^\pL\pN])(?:{'|'.join(forms)})")
 
-    @cached_property
-    def _strong(self) -> LinearRegex:
-        return LinearRegex(rf"(?:{self.strong})$")
-
-    @cached_property
-    def _joined(self) -> LinearRegex:
-        return LinearRegex(rf"(?:{self.joined})$")
-
     def is_strong(self, written: str) -> bool:
         """Whether a name is one of nothing else."""
-        return bool(self.strong) and self._strong.match(written) is not None
+        return bool(self.strong) and _whole(self.strong).match(written) is not None
 
     def is_joined(self, written: str) -> bool:
         """Whether a name is in a script that puts no spaces between words."""
-        return bool(self.joined) and self._joined.match(written) is not None
+        return bool(self.joined) and _whole(self.joined).match(written) is not None
 
 
 class NamedKind(NamedTuple):
@@ -222,11 +217,7 @@ class _Number(NamedTuple):
 
 
 def find_named(text: TextReading, kind: str) -> Iterator[Span]:
-    """Numbers of a kind behind or before words that name them, with little or nothing between.
-
-    A date or an amount is none, nor is a number that words between the two call another's, such as an order's.
-    Takes time linear in the length of the text.
-    """
+    """Numbers of a kind beside words that name them, unless words between the two call them another's."""
     if kind in text.shapes and text.digits:
         for name in named_kinds()[kind].names:
             for start, end, confidence in _numbers(text, name):
@@ -332,10 +323,7 @@ _LATEST = 2015  # year of the latest birth that a date without a label tells
 
 
 def find_birth_dates(text: TextReading) -> Iterator[Span]:
-    """Dates behind words of birth, or right behind a person's name.
-
-    A date alone is none, nor is one of a life that is told in prose ("Ada Lovelace was born on 10 December 1815").
-    """
+    """Dates behind words of birth or a person's name; none of a life that is told in prose."""
     lower, starts = text.plain, text.digit_starts
     if "birth_date" not in text.shapes or not starts:
         return
@@ -387,10 +375,7 @@ def _beside_names(lower: str) -> Iterator[Span]:
         if count == _READ_DATES:
             return
         words = lower[slice(*name)]
-        year = max(map(int, filter(None, _digit_runs(lower[slice(*date)]))), default=0)
+        written = lower[slice(*date)]
+        year = max((int(written[start:end]) for start, end in digit_groups(written)), default=0)
         if 1900 <= year <= _LATEST and " " in words.strip() and not BIRTH_DATES["words_between"].search(words):
             yield Span(*date, "birth_date", 0.6)
-
-
-def _digit_runs(date: str) -> list[str]:
-    return "".join(mark if mark.isdigit() else " " for mark in date).split(" ")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,10 +141,7 @@ def word_pieces(text: str) -> Iterator[NDArray[np.int32]]:
 
 
 def _word_hashes(text: str) -> NDArray[np.uint64]:
-    """Hashes of the words and signs of a text, and of their first letters; others inside quotation marks.
-
-    They have shape (2, words), with a mark for the beginning and the end of the text.
-    """
+    """Hashes (2, words + 2) of words and signs, and of their first letters; others inside quotation marks."""
     marked = text if text.isascii() and "`" not in text else text.translate(_MARKS)
     data = _LOWER[np.frombuffer(f" {marked} ".encode("utf-8", "replace"), np.uint8)]
     kinds = _KINDS[data]
@@ -179,9 +176,7 @@ def _powers(count: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     return powers, inverses
 
 
-@cache
-def _short_powers() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    return _powers(_SHORT)
+_short_powers = cache(partial(_powers, _SHORT))
 
 
 # Runs of characters

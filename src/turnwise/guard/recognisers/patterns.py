@@ -12,11 +12,11 @@ from turnwise.linear_regex import LinearRegex
 
 
 @cache
-def read_table(file: str) -> Mapping[str, Any]:
-    """A YAML file of this package, read once."""
+def read_table(file: str, package: str = "turnwise.guard.recognisers") -> Mapping[str, Any]:
+    """A YAML file of a package, read once."""
     import yaml
 
-    text = resources.files("turnwise.guard.recognisers").joinpath(file).read_text(encoding="utf-8")
+    text = resources.files(package).joinpath(file).read_text(encoding="utf-8")
     data: Mapping[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return data
 
@@ -37,15 +37,12 @@ def filled(pattern: str, parts: dict[str, str]) -> str:
     return pattern
 
 
-class PatternTable:
-    """A file of patterns by name, made with its lists of words; it is read when one is first asked for.
-
-    `words` are lists of alternatives by name, `hints` what a text has, at least, in which any pattern matters.
-    """
+class PatternTable(dict[str, LinearRegex]):
+    """A file of patterns by name, made with its lists of words; it is read when one is first asked for."""
 
     def __init__(self, file: str) -> None:
+        super().__init__()
         self._file = file
-        self._regexes: dict[str, LinearRegex] = {}
 
     @cached_property
     def _parts(self) -> dict[str, str]:
@@ -54,16 +51,12 @@ class PatternTable:
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """What a text has at least."""
+        """What a text has, at least, in which any pattern matters."""
         return tuple(filled(hint, self._parts) for hint in read_table(self._file)["hints"])
 
-    def __getitem__(self, name: str) -> LinearRegex:
-        """The expression that is a pattern."""
-        regex = self._regexes.get(name)
-        if regex is None:
-            pattern = filled(read_table(self._file)["patterns"][name], self._parts)
-            regex = self._regexes.setdefault(name, LinearRegex(pattern))
-        return regex
+    def __missing__(self, name: str) -> LinearRegex:
+        pattern = filled(read_table(self._file)["patterns"][name], self._parts)
+        return self.setdefault(name, LinearRegex(pattern))
 
 
 # What a user sets
@@ -77,8 +70,19 @@ def check_types(what: str, types: Sequence[str], known: Sequence[str]) -> None:
     if not types:
         raise GuardError(f"types is empty; name any of {', '.join(known)}")
     for name in types:
-        if name not in known:
-            raise UnknownNameError(what, str(name), known)
+        check_known(what, name, known)
+
+
+def check_known(what: str, name: str, known: Sequence[str]) -> None:
+    """Refuse a name that is none of those that are known; `what` says of what."""
+    if name not in known:
+        raise UnknownNameError(what, str(name), known)
+
+
+def check_count(name: str, number: object) -> None:
+    """Refuse a setting that is no whole number of at least 1."""
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise GuardError(f"{name} must be a whole number of at least 1, not {number!r}")
 
 
 # what other engines have and RE2 does not, because it takes more than linear time, or is only notation
@@ -113,17 +117,14 @@ def compile_pattern(pattern: str, where: str, *, ignore_case: bool = False) -> A
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        raise GuardError(f"{where}: {_explain(pattern, _text(error))}") from None
+        reason = error.args[0] if error.args else str(error)
+        told = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise GuardError(f"{where}: {_explain(pattern, told)}") from None
 
 
 def alternatives(patterns: Iterable[str], where: str, *, ignore_case: bool = False) -> Any:
     """One expression that matches wherever any of several does, which compile by themselves."""
     return compile_pattern("|".join(f"(?:{pattern})" for pattern in patterns), where, ignore_case=ignore_case)
-
-
-def _text(error: Exception) -> str:
-    reason = error.args[0] if error.args else str(error)
-    return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
 
 
 def _explain(pattern: str, reason: str) -> str:

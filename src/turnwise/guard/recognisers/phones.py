@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.recognisers.text import (
-    JUDGED,
-    Group,
-    NearWords,
-    Separators,
-    Span,
-    TextReading,
-    digit_groups,
-)
+from turnwise.guard.recognisers.text import JUDGED, Group, NearWords, Separators, Span, TextReading, digit_groups
 from turnwise.linear_regex import LinearRegex
 
 if TYPE_CHECKING:
@@ -67,7 +59,7 @@ _PHONE_WORDS = NearWords(
     "ring|dial|hotline|landline|my number|phone number|contact|reach|reached|voicemail|telefon|telefonnummer|"
     "my numbers|meine nummer|mi número|mon numéro|mio numero|meu número|rufnummer|rückruf|rufen|ruf|call me|text|"
     "appelez|appelle|llama|llámame|llame|chiama|chiamami|ligue|celular|cellulare|portable|phone me|"
-    "handy|mobil|anrufen|téléphone|teléfono|telefono|móvil|m|t|p",
+    "handy|mobil|anrufen|téléphone|teléfono|telefono|móvil|m|t|p"
 )
 _AMERICA = 1  # country code of the North American Numbering Plan
 
@@ -179,25 +171,17 @@ class Phones:
                 return
 
     def _is_possible(self, text: str, reads: list[int]) -> bool:
-        reads[0] += 1
-        if reads[0] > _READ:
-            return False
-        text = _SEPARATORS.with_hyphens(text)
-        try:
-            return bool(self._library.is_possible_number(self._library.parse(text, None)))
-        except self._library.NumberParseException:
-            return False
+        return reads[0] < _READ and self._is(self._library.is_possible_number, text, None, reads)
 
     def _is_valid(self, text: str, region: str | None, reads: list[int]) -> bool:
+        return reads[0] >= _READ or self._is(self._library.is_valid_number, text, region, reads)
+
+    def _is(self, holds: Callable[[Any], bool], text: str, region: str | None, reads: list[int]) -> bool:
         reads[0] += 1
-        if reads[0] > _READ:
-            return True
-        text = _SEPARATORS.with_hyphens(text)
         try:
-            number = self._library.parse(text, region)
+            return bool(holds(self._library.parse(_SEPARATORS.with_hyphens(text), region)))
         except self._library.NumberParseException:
             return False
-        return bool(self._library.is_valid_number(number))
 
 
 def _named(lower: str) -> Iterator[Span]:

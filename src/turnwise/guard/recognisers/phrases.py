@@ -56,10 +56,7 @@ _SHORTEST = 3  # letters of a word that digits and signs may stand for letters o
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """One phrase in its spellings (RE2); `weight` tells how sure it makes us, above 0 and at most 1.
-
-    `type` is empty where a list has one kind only.
-    """
+    """One phrase in its spellings (RE2); `weight` tells how sure it makes us, above 0 and at most 1."""
 
     name: str
     weight: float
@@ -68,11 +65,9 @@ class Phrase:
 
 
 class Phrases:
-    """Finds which of many phrases are in a text.
+    """Finds which of many phrases are in a text; `scripts` are looked for in texts outside ASCII alone.
 
-    `words` are those that the phrases are made of, in lower case, kept for whoever undoes evasions. Texts in ASCII
-    can't have `scripts`, which are looked for in others alone. `together` are phrases without patterns that signs
-    come to.
+    `words` are those that the phrases are made of, in lower case; `together` are phrases that signs come to.
 
     >>> found = Phrases([Phrase("greeting", 0.5, (r"\\bhello\\b",))])
     >>> [phrase.name for phrase in found.find("Oh, HELLO!")]
@@ -138,7 +133,6 @@ class Phrases:
         return tuple(phrase for phrase in self.find(bare) if phrase.name in names)
 
     def without_mentions(self, text: str) -> str:
-        """A text without what is only spoken of in it."""
         return text if self._mentions is None else self._mentions.without(text)
 
 
@@ -179,10 +173,7 @@ _STEP = 160
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Signs that have to be near each other, and signs that must not be.
-
-    `first` is the rarest of those `wanted`, without which nobody looks for the rest.
-    """
+    """Signs that have to be near each other, of which `first` is the rarest, and signs that must not be."""
 
     first: str
     wanted: frozenset[str]
@@ -201,16 +192,12 @@ class Mix:
         return cls(wanted[0], frozenset(wanted), unless)
 
     def holds(self, seen: frozenset[str]) -> bool:
-        """Whether the signs that were seen make up this mix."""
         return self.wanted <= seen and self.unless.isdisjoint(seen)
 
 
 @dataclass(frozen=True)
 class Signs:
-    """Says which mixes of signs are in a text, in time linear in its length.
-
-    The patterns are the spellings of each sign (RE2, case ignored); the mixes go by the name of what they come to.
-    """
+    """Says what mixes of signs (RE2, case ignored) in a text come to, in time linear in its length."""
 
     patterns: Mapping[str, Sequence[str]]
     mixes: Mapping[str, Sequence[Mix]]
@@ -226,7 +213,6 @@ class Signs:
         return RegexSet(self.patterns, ignore_case=True)
 
     def found(self, text: str) -> set[str]:
-        """The names of what the mixes in a text come to."""
         found: set[str] = set()
         for window in windows(text):
             seen = self._set.present(window)
@@ -266,23 +252,17 @@ _GAP = " _ "  # what stands for what was taken out: a word that belongs to no ph
 
 @dataclass(frozen=True)
 class Heads:
-    """Words behind which a text only speaks of something.
-
-    The patterns are RE2, case ignored. A match is taken out itself, with up to `reach` characters behind it, at
-    most to the end of the sentence. `reported` ones tell what somebody said, which a message that is being drafted
-    does not.
-    """
+    """Words (RE2) behind which a text only speaks of something, up to `reach` characters or the sentence's end."""
 
     patterns: tuple[str, ...]
     reach: int
-    reported: bool = False
+    reported: bool = False  # what somebody said, which a message that is being drafted does not report
 
     @cached_property
     def _regex(self) -> LinearRegex:
         return LinearRegex("(?i)" + "|".join(f"(?:{pattern})" for pattern in self.patterns))
 
     def stretches(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where something is only spoken of."""
         spans = [spans[0] for spans in self._regex.spans(text)]
         if not spans:
             return
@@ -316,7 +296,6 @@ class Mentions:
         return LinearRegex(self.drafts) if self.drafts else None
 
     def without(self, text: str) -> str:
-        """The text without what it only speaks of."""
         drafted = self._drafts is not None and self._drafts.search(text) is not None
         if self.quotes and not drafted:
             text = _cut(text, _quotations(text))
@@ -363,10 +342,7 @@ PHRASE_FILES = (*INJECTION_FILES, *LANGUAGE_FILES, *SOURCE_FILES, *TOXICITY_FILE
 
 @cache
 def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) -> Phrases:
-    """The phrases of files of this package, read once; they may be made with the words of the files before.
-
-    With `types`, only phrases of these.
-    """
+    """The phrases, of some `types`, of files of this package, made with words of the files before; read once."""
     lists: dict[str, list[str]] = {}
     known: list[str] = []
     phrases: list[Phrase] = []
@@ -445,9 +421,7 @@ def _of_language(templates: Iterable[Mapping[str, Any]], choices: dict[str, str]
 def _mentions(data: Mapping[str, Any], choices: dict[str, str], negations: Sequence[str]) -> Mentions:
     heads = tuple(
         Heads(
-            tuple(filled(head, choices) for head in group["heads"]),
-            group["reach"],
-            group.get("reported", False),
+            tuple(filled(head, choices) for head in group["heads"]), group["reach"], group.get("reported", False)
         )
         for group in data.get("mentions", ())
     )

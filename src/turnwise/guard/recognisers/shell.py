@@ -7,24 +7,19 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from itertools import pairwise
 from typing import Any, ClassVar, Final
 
+from turnwise.guard.recognisers.patterns import read_table
 from turnwise.linear_regex import LinearRegex
 
 INNER: Final = "\ue000"  # stands in a word for what a command within it prints
 _WINDOWS = LinearRegex(r"^(?:[A-Za-z]:|%|[$]env:)|/$")
 
 
-@cache
 def action_table() -> Mapping[str, Any]:
     """What ``actions.yaml`` holds."""
-    import yaml
-
-    text = resources.files("turnwise.guard.guardrails").joinpath("actions.yaml").read_text(encoding="utf-8")
-    table: Mapping[str, Any] = yaml.safe_load(text)
-    return table
+    return read_table("actions.yaml", "turnwise.guard.guardrails")
 
 
 @cache

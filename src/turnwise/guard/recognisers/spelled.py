@@ -216,16 +216,13 @@ def wrapped_parts(text: str) -> Iterator[Stretch]:
             parts += [whole[behind : part.start], part[0].strip(mark) if mark != "_" else _unwrapped(part[0])]
             behind = part.end
         shown = "".join(parts)
-        yield Stretch(row.start, row.end, _in_groups(shown.replace(" ", "")) if _is_number(shown) else shown)
+        joined = shown.replace(" ", "")
+        yield Stretch(row.start, row.end, _in_groups(joined) if joined.isdigit() else shown)
 
 
 def _unwrapped(part: str) -> str:
     width = 2 if part.startswith("__") and part.endswith("__") and len(part) > len("____") else 1
     return part[width:-width]
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(" ", "").isdigit()
 
 
 def _marks(text: str, start: int, end: int) -> Iterator[Stretch]:
@@ -363,16 +360,12 @@ def _turned(text: str, form: Callable[[str], str]) -> Iterator[Stretch]:
         yield Stretch(part.start, part.end, f" {' '.join(map(_in_groups, form(part[0]).split()))} ")
 
 
-def _backwards(text: str) -> str:
-    return text[::-1]
-
-
-def _words_backwards(text: str) -> str:
-    return " ".join(word[::-1] for word in text.split())
-
-
-def _words_in_reverse(text: str) -> str:
-    return " ".join(reversed(text.split()))
+# backwards by characters, by the characters of each word, and by words
+_TURNS: tuple[Callable[[str], str], ...] = (
+    lambda text: text[::-1],
+    lambda text: " ".join(word[::-1] for word in text.split()),
+    lambda text: " ".join(reversed(text.split())),
+)
 
 
 def _shifted(text: str, by: int) -> str:
@@ -387,10 +380,6 @@ def _together(text: str) -> Iterator[Stretch]:
         groups = row[0].split(" ")
         if len(set(map(len, groups[:-1]))) == 1:
             yield Stretch(row.start, row.end, "".join(groups))
-
-
-def _flipped(text: str) -> str:
-    return text[::-1].translate(_FLIPPED)
 
 
 _REVERSED = LinearRegex(
@@ -412,7 +401,7 @@ def ciphers_named(text: str) -> Iterator[Undo]:
     [' hello ']
     """
     if _REVERSED.search(text) is not None:
-        yield from (partial(_turned, form=form) for form in (_backwards, _words_backwards, _words_in_reverse))
+        yield from (partial(_turned, form=form) for form in _TURNS)
     shift = _SHIFTED.search(text)
     if shift is not None:
         by = int(shift[1] or shift[2] or _CAESAR) % 26
@@ -420,4 +409,4 @@ def ciphers_named(text: str) -> Iterator[Undo]:
     if _IN_GROUPS.search(text) is not None:
         yield _together
     if not text.isascii() and len({*_FLIPPED_LETTERS.spans(text)}) >= _FEWEST_FLIPPED:
-        yield partial(_turned, form=_flipped)
+        yield partial(_turned, form=lambda part: part[::-1].translate(_FLIPPED))

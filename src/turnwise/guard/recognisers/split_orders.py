@@ -41,11 +41,7 @@ class _Join(NamedTuple):
 def orders_over_turns(
     check: Check, most: int, find: FindOrders, find_fully: FindOrders, alone: Finding
 ) -> Finding:
-    """The order that the text under check completes or has carried out, where no text by itself is one in full.
-
-    `find` looks at the words; `find_fully`, which may take longer, at pieces that are to be carried out. `alone`
-    is what the words of the text itself say.
-    """
+    """The order that a text completes or has carried out; `find` looks at words, `find_fully` takes longer."""
     ends = ends_of(check.text)
     carried = _TABLE["carry_out"].search(ends) is not None
     hinted = _TABLE["hint"].search(ends) is not None
@@ -87,12 +83,16 @@ def orders_over_turns(
 def _spoken_of(texts: Sequence[Said]) -> Finding:
     """The order that a text gives by a word such as "it" for what one shortly before it named."""
     current = texts[-1] if texts else None
-    if current is None or not any(_has(current, other) for _, other in _PAIRS):
+    if current is None or not any(_says_briefly(current, other) for _, other in _PAIRS):
         return CLEAN
     near = texts[-1 - _NEAR :]
     for said in near[-2::-1] if not any(map(_mentions, near)) else ():
         for one, other in _PAIRS:
-            if _has(said, one) and _has(current, other) and not (_has(said, other) and _has(current, one)):
+            if (
+                _says_briefly(said, one)
+                and _says_briefly(current, other)
+                and not (_says_briefly(said, other) and _says_briefly(current, one))
+            ):
                 over, told = over_turns("order", [said], current)
                 data = {"over_turns": [over]}
                 return Finding(True, f"{_PERHAPS} {told}", _SPOKEN_OF, action=Action.WARN, data=data)
@@ -102,22 +102,27 @@ def _spoken_of(texts: Sequence[Said]) -> Finding:
 def _passes_over(join: _Join) -> bool:
     """Whether only the join orders to pass over rules, or those who are to be heard."""
     pattern = "passes_over"
-    return _TABLE[pattern].search(join.text) is not None and not any(_has(said, pattern) for said in join.parts)
+    return _TABLE[pattern].search(join.text) is not None and not any(
+        _says_briefly(said, pattern) for said in join.parts
+    )
 
 
-def _has(said: Said, name: str) -> bool:
-    """Whether a text has what a pattern of the table names."""
-    return said.once(lambda text: len(text) <= _LONGEST_PIECE and _TABLE[name].search(text) is not None, name)
+def _says(said: Said, name: str) -> bool:
+    """Whether a text has what a pattern of the table names, such as any word of an order (``hint``)."""
+    return said.once(lambda text: _TABLE[name].search(text) is not None, name)
+
+
+def _says_briefly(said: Said, name: str) -> bool:
+    return len(said.text) <= _LONGEST_PIECE and _says(said, name)
 
 
 def _hints(said: Said) -> bool:
-    """Whether a text has any word of an order to a model."""
-    return said.once(lambda text: _TABLE["hint"].search(text) is not None, "hints")
+    return _says(said, "hint")
 
 
 def _mentions(said: Said) -> bool:
     """Whether a text says that what is in pieces is a text to write, correct or teach with."""
-    return said.once(lambda text: _TABLE["mention"].search(text) is not None, "mentions")
+    return _says(said, "mention")
 
 
 def _text_of(texts: Sequence[Said]) -> str:
@@ -158,10 +163,14 @@ def _piece(said: Said) -> str:
     def read(text: str) -> str:
         label = _TABLE["labelled"].match(text)
         text = text[label.end :] if label else text
-        aside = _TABLE["aside"].search(text)
-        return _TABLE["dots"].sub(lambda _: "", text[: aside.start] if aside else text).strip()
+        return _without_aside(text).strip()
 
     return said.once(read, "piece")
+
+
+def _without_aside(text: str) -> str:
+    aside = _TABLE["aside"].search(text)
+    return _TABLE["dots"].sub(lambda _: "", text[: aside.start] if aside else text)
 
 
 def _bare(said: Said) -> str:
@@ -175,8 +184,7 @@ def _bare(said: Said) -> str:
             rest = " ".join(quoted)
         again = _TABLE["labelled"].match(rest) or _TABLE["introduced"].match(rest)
         rest = rest[again.end :] if again else rest
-        aside = _TABLE["aside"].search(rest)
-        return _TABLE["dots"].sub(lambda _: "", rest[: aside.start] if aside else rest).strip(" \"“”„'")
+        return _without_aside(rest).strip(" \"“”„'")
 
     return said.once(read, "bare")
 

@@ -28,11 +28,7 @@ _SSN: Final = [3, 2, 4]
 _BEHIND_NAMED: Final = (4, 6)  # digits of a social security number that come behind those that are named
 _NAMES_OF_KEYS: Final = ("password", "api key")
 # what a key or password is joined behind where a text names one
-_LABELS_OF_KEYS: Final = (
-    ("password", "password: "),
-    ("api key", "api_key: "),
-    ("api key", "aws secret key: "),
-)
+_LABELS_OF_KEYS: Final = (("password", "password: "), ("api key", "api_key: "), ("api key", "aws secret key: "))
 
 # numbers that are found in parts of which each side said some, since a checksum tells them
 _CHECKED: Final = ("card", "iban")

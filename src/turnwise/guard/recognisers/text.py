@@ -43,9 +43,7 @@ def apart(spans: Iterable[Span]) -> list[Span]:
 
 
 def counted(kinds: Iterable[str], names: Mapping[str, tuple[str, str]]) -> str:
-    """How many of each kind there are, in words, in the order of their first appearance.
-
-    `names` has singular and plural by kind; a kind without one is named by itself.
+    """How many of each kind there are, in words; `names` has singular and plural.
 
     >>> counted(["email", "email", "card"], {"email": ("e-mail address", "e-mail addresses")})
     '2 e-mail addresses, 1 card'
@@ -202,7 +200,6 @@ class TextReading:
         return self.behind(Replaced(self.plain, undo(self.plain)))
 
     def with_shapes(self, shapes: frozenset[str]) -> TextReading:
-        """The reading with the names of the shapes that it has."""
         return TextReading(self.plain, self.loose, self.steps, shapes)
 
     @cached_property
@@ -212,7 +209,6 @@ class TextReading:
 
     @cached_property
     def digit_starts(self) -> Sequence[int]:
-        """Where each row of digits starts."""
         return [*map(itemgetter(0), self.digits)]
 
 

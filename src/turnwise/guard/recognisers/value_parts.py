@@ -51,20 +51,15 @@ class Part(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What a text may have of a value.
+    """What a text may have of a value; `key` is the likeliest part of a key."""
 
-    `numbers` are rows of digits, `signs` these with capitals and mixed words, `key` is the likeliest part of a
-    key. `cued`: words say that it is a part; `told`: or there is little else; `sure`: or next to nothing else.
-    `place` is -1 for the beginning of something, 1 for the end.
-    """
-
-    numbers: tuple[Part, ...]
-    signs: tuple[Part, ...]
+    numbers: tuple[Part, ...]  # rows of digits
+    signs: tuple[Part, ...]  # these with capitals and mixed words
     key: Part | None
-    cued: bool
-    told: bool
-    sure: bool
-    place: int
+    cued: bool  # words say that it is a part
+    told: bool  # or there is little else
+    sure: bool  # or next to nothing else
+    place: int  # -1 for the beginning of something, 1 for the end
 
 
 @cache

@@ -31,10 +31,7 @@ def values_in(
     find: Callable[[TextReading], Iterator[Span]],
     allowed: Container[str] = frozenset(),
 ) -> list[Value]:
-    """The values in the readings of the text under check, in order and apart from each other.
-
-    `find` gets readings in the form that `folding` gives them; what is `allowed` is no value.
-    """
+    """The values in the readings of the text, in order and apart; `find` gets what `folding` gives."""
     found: dict[Span, str] = {}
     for reading in folded_readings(check, folding):
         spans = [*find(reading)]
@@ -73,11 +70,7 @@ def values_found(
     names: Mapping[str, tuple[str, str]],
     placeholders: Callable[[Sequence[Value]], Iterable[str]],
 ) -> Finding:
-    """The finding of recognised values: kinds and counts, never the values themselves.
-
-    There is at least one, in the text or `over` turns; those in the text are in order and apart. `names` has
-    singular and plural by kind.
-    """
+    """The finding of at least one value: kinds and counts, never the values; `names` is singular and plural."""
     parts = [Value(span, joined.text) for joined in over for span in joined.spans]
     whole = {span for span, _ in values}
     spans = apart((*whole, *(part.span for part in parts)))
