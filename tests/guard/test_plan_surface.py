@@ -10,6 +10,7 @@ import json
 import logging
 import pickle
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,7 @@ from tests.conftest import Cli
 from turnwise import Conversation, GuardrailPipeline, analyze_conversation_forensics
 from turnwise.conversation import from_messages
 from turnwise.errors import ConversationError, GuardError, UnknownNameError
-from turnwise.guard.audit import AuditQuestion, read_audit
-from turnwise.guard.audit.record import pseudonym
+from turnwise.guard import AuditQuestion, read_audit
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
 REDACTING = {"guardrails": [{"pii": {"action": "redact"}}, {"keywords": {"keywords": ["project x"]}}]}
@@ -275,7 +275,8 @@ def test_blocks_and_failures_are_logged_without_any_text(
         pipeline.check_input("Hello", chat)
         pipeline.check_input("About project x", chat)
     (line,) = caplog.records
-    told = f"blocked: conversation={pseudonym('talk of ann')} turn=2 kind=input guardrail=keywords action=block"
+    name = f"sha256:{sha256(b'talk of ann').hexdigest()[:32]}"
+    told = f"blocked: conversation={name} turn=2 kind=input guardrail=keywords action=block"
     assert (line.name, line.levelname, line.message) == ("turnwise.guard", "INFO", told)
 
 

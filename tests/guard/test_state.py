@@ -33,13 +33,17 @@ from turnwise.guard import (
     open_state_store,
 )
 from turnwise.guard import state as guard_state
-from turnwise.guard.names import digest_of
 from turnwise.guard.rate_limits import LIMIT
 from turnwise.guard.state import FORGOTTEN, STORED
 from turnwise.sessions import SESSION
 
 ATTACKER = "scripted:0.1,0.9,0.9,0.9,0.9,0.9,0.9,0.9"
 """Falsities of an initiator who ends as terminated."""
+
+
+def digest_of(name: str) -> str:
+    """Return what stands for a name in a state store."""
+    return sha256(name.encode()).hexdigest()[:32]
 
 
 class Clock:

@@ -23,7 +23,7 @@ from turnwise.conversation import Conversation
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.audit import read_audit, verify_audit
-from turnwise.guard.validation import NO_LINES
+from turnwise.guard.written_values import NO_LINES
 from turnwise.operations import Alert, Alerts, AlertSettings, DeliveryError, ReceiverSettings
 from turnwise.serve.metrics import Metrics
 from turnwise.store import Store

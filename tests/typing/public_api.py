@@ -91,7 +91,7 @@ from turnwise.guard import (
     open_state_store,
 )
 from turnwise.guard.audit import AuditAnswer, AuditQuestion, AuditSink, AuditStatus, read_audit
-from turnwise.guard.forensics import forensics_page
+from turnwise.forensics import forensics_page
 from turnwise.integrations.openai import GuardedAsyncOpenAI, GuardedOpenAI
 from turnwise.integrations.openai import guard as guard_openai
 from turnwise.observers import (

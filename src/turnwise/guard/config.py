@@ -21,7 +21,7 @@ from turnwise.guard.guardrail import GUARDRAILS, Guardrail, guardrail_of
 from turnwise.guard.rate_limits import RateLimits
 from turnwise.guard.state.settings import StateSettings
 from turnwise.guard.step import RESERVED, Step
-from turnwise.guard.validation import NO_LINES, Lines, Place, check_keys, checked, read_yaml, settings_of
+from turnwise.guard.written_values import NO_LINES, Lines, Place, check_keys, checked, read_yaml, settings_of
 from turnwise.plugins import hints_of
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from pydantic_core import PydanticCustomError
 
 from turnwise.guard.finding import Action, Redaction, TextKind
 from turnwise.guard.results import Detail, Path, Status
-from turnwise.guard.validation import INITIATOR, GuardMetadataError, adapter_of, mistake_in
+from turnwise.guard.written_values import INITIATOR, GuardMetadataError, adapter_of, mistake_in
 from turnwise.scoring import Score
 from turnwise.sessions import EngagementMode
 

@@ -17,7 +17,7 @@ from turnwise.conversation.tool_log import CALLS, RESULTS, TEXTS
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
 from turnwise.guard.finding import CONTEXT, TextKind
 from turnwise.guard.results import Detail, PipelineResult
-from turnwise.guard.validation import INITIATOR, GuardMetadataError, shown_key
+from turnwise.guard.written_values import INITIATOR, GuardMetadataError, shown_key
 from turnwise.scoring import Score
 from turnwise.sessions import Stance
 

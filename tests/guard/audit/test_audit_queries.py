@@ -13,8 +13,7 @@ import pytest
 
 from turnwise.conversation import Conversation
 from turnwise.errors import GuardError, StoreCorruptError
-from turnwise.guard import GuardrailPipeline
-from turnwise.guard.audit import AuditQuestion, export_csv, read_audit
+from turnwise.guard import AuditQuestion, GuardrailPipeline, export_csv, read_audit
 from turnwise.store import Store
 
 START = datetime(2025, 1, 1, 12, tzinfo=UTC)

@@ -21,7 +21,7 @@ from turnwise.guard.audit.record import CHECK, CORRECTION, GAP, pseudonym, time_
 from turnwise.guard.audit.sinks import Erased, JsonLinesSink, StoreSink, verify_file
 from turnwise.guard.audit.writer import erase_in
 from turnwise.guard.names import canonical_name, short_id
-from turnwise.guard.validation import GuardMetadataError
+from turnwise.guard.written_values import GuardMetadataError
 
 _SQLITE: Final = b"SQLite format 3\0"
 

@@ -9,8 +9,8 @@ from typing import Any
 from tests.conftest import Cli
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.guard.audit import read_audit
-from turnwise.guard.forensics import analyze_conversation_forensics, evidence, forensics_page, piece_in_words
+from turnwise.forensics import analyze_conversation_forensics, evidence, forensics_page, piece_in_words
+from turnwise.guard import read_audit
 
 PROMPTS = (
     "Hello, my card starts with 4111 1111",

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from turnwise.conversation import Conversation, Side, ToolCall, ToolResult, Turn
 from turnwise.errors import ChartError
+from turnwise.forensics.analysis import in_words
+from turnwise.forensics.evidence import piece_in_words, stands_in_words
 from turnwise.guard.finding import CONTEXT
-from turnwise.guard.forensics.analysis import in_words
-from turnwise.guard.forensics.evidence import piece_in_words, stands_in_words
 from turnwise.linear_regex import LinearRegex
 from turnwise.plots import draw, trajectory_chart
 from turnwise.plots.style import CONFIG

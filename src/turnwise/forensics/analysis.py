@@ -12,13 +12,13 @@ from turnwise._support.visible import shown
 from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.json_values import json_copy, json_object
 from turnwise.conversation.turn import GUARD_KEY
+from turnwise.forensics.evidence import evidence
 from turnwise.guard.finding import Action, TextKind
-from turnwise.guard.forensics.evidence import evidence
 from turnwise.guard.rate_limits import refusals_of
 from turnwise.guard.results import Detail, Path, Status
 from turnwise.guard.step import DROPPED
 from turnwise.guard.turn_checks import DriftData, TextCheck, checks_of_turn, drift_in
-from turnwise.guard.validation import INITIATOR, shown_key
+from turnwise.guard.written_values import INITIATOR, shown_key
 from turnwise.scoring import Score
 from turnwise.sessions import Outcome, Outcomes, Stance, outcome_of
 
@@ -103,7 +103,7 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
         - ``trajectory``: T, I and F by principle, turn by turn, of the first drift guardrail;
         - ``drift``: for each drift guardrail its detector's scores, ``alarms``, and where drift ``began``;
         - ``stance``: the stance after each check that has one;
-        - ``evidence``: how evidence grew, see `turnwise.guard.forensics.evidence`;
+        - ``evidence``: how evidence grew, see `turnwise.forensics.evidence`;
         - ``outcomes``: what replies did by turn, where a drift guardrail scored replies (``judge: replies``): the
           turn at which the model gave way first (``broke``) and came nearest to it (``nearest``), the turns whose
           reply gave way and was ``held`` back, the first ``alarm`` (a prompt that was blocked or warned of) and
