@@ -13,6 +13,7 @@ from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.json_values import json_copy, json_object
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.forensics.evidence import evidence
+from turnwise.guard.audit.chain import ranges
 from turnwise.guard.finding import Action, TextKind
 from turnwise.guard.rate_limits import refusals_of
 from turnwise.guard.results import Detail, Path, Status
@@ -30,11 +31,8 @@ METHOD: Final = (
 )
 """How the turn where drift began is found."""
 
-REPLIES: Final = "replies"
-"""Name of the trajectory of texts that drift reads as replies."""
-
-_EQUAL: Final = 1e-9
-"""Scores that differ by no more count as equal."""
+REPLIES: Final = "replies"  # name of the trajectory of texts that drift reads as replies
+_EQUAL: Final = 1e-9  # scores that differ by no more count as equal
 
 
 class _Check(NamedTuple):
@@ -268,21 +266,11 @@ def _entry(check: _Check, turn: Turn, *, texts: bool) -> dict[str, Any]:
 
 
 def _trajectory(points: Sequence[DriftPoint]) -> list[dict[str, Any]]:
-    return [
-        {
-            "turn": point.turn,
-            "side": point.side,
-            "scores": point.kept.scores,
-        }
-        for point in points
-    ]
+    return [{"turn": point.turn, "side": point.side, "scores": point.kept.scores} for point in points]
 
 
 def _drifts(checks: Iterable[_Check]) -> dict[str, list[DriftPoint]]:
-    """What each drift guardrail kept, turn by turn.
-
-    Trajectories of the responder's texts have names of their own, such as ``drift (responder)``.
-    """
+    """What each drift guardrail kept, turn by turn; other trajectories have names such as ``drift (replies)``."""
     found: dict[str, list[DriftPoint]] = {}
     for check in checks:
         for name, detail in check.text.details.items():
@@ -296,7 +284,6 @@ def _drifts(checks: Iterable[_Check]) -> dict[str, list[DriftPoint]]:
 
 
 def _drift_summary(name: str, points: Sequence[DriftPoint]) -> dict[str, Any]:
-    """What a drift guardrail saw of a conversation, as JSON values; needs at least one point."""
     last = points[-1].kept
     return {
         "guardrail": name,
@@ -469,13 +456,7 @@ def _listed(turns: Sequence[int]) -> str:
     >>> _listed([1, 2, 3, 7])
     'turns 1–3, 7'
     """
-    spans: list[list[int]] = []
-    for turn in turns:
-        if spans and turn == spans[-1][1] + 1:
-            spans[-1][1] = turn
-        else:
-            spans.append([turn, turn])
-    parts = [str(first) if first == last else f"{first}–{last}" for first, last in spans]
+    parts = [str(first) if first == last else f"{first}–{last}" for first, last in ranges(turns)]
     return f"turn{'s' if len(turns) > 1 else ''} {', '.join(parts)}"
 
 

@@ -152,10 +152,15 @@ class _Wanted:
 
 
 def read_audit(location: str | Path, question: AuditQuestion | None = None) -> AuditAnswer:
-    """What an audit holds of what is asked for, by default everything; torn lines are named and left out.
+    """Return what an audit holds of what is asked for; torn lines are named and left out.
 
-    `location` is a JSON Lines file, or a store: a file or ``postgresql://...``. Raises GuardError where the
-    file can't be read or is no audit, StoreError where the store can't be opened.
+    Args:
+        location: a JSON Lines file, or a store: a file or ``postgresql://...``.
+        question: what is asked for; None for everything.
+
+    Raises:
+        GuardError: the file can't be read, or is no audit.
+        StoreError: the store can't be opened.
     """
     wanted = _Wanted(question or AuditQuestion())
     place = audit_at(location)
@@ -165,11 +170,7 @@ def read_audit(location: str | Path, question: AuditQuestion | None = None) -> A
 def stream_audit(
     location: str | Path, since: datetime | None = None, until: datetime | None = None
 ) -> Iterator[dict[str, Any] | str]:
-    """Yield the events of an audit in the time asked for, one after the other, and what a line is that is none.
-
-    Those of a file come as they were written, those of a store the latest first. Arguments and errors as for
-    `read_audit`.
-    """
+    """Yield the events in the time asked for, a store's latest first, and what a line is that is none."""
     place = audit_at(location)
     if isinstance(place, Path):
         yield from _lines_of(place, _Wanted(AuditQuestion(since=since, until=until)))
@@ -242,10 +243,10 @@ def problem_of(record: object) -> str | None:
     >>> problem_of({"kind": "check", "time": "2025-01-01T00:00:00+00:00", "reasons": 5})
     'reasons is 5, not a list'
     """
-    from turnwise.guard.stored_checks import check_audit_event
+    from turnwise.guard.stored_checks import StoredEvent, read_as
 
     try:
-        check_audit_event(record)
+        read_as(StoredEvent, record, "")
     except GuardMetadataError as error:
         return str(error)
     return None
@@ -280,13 +281,19 @@ def _of_store(location: str, wanted: _Wanted) -> AuditAnswer:
 
 
 def verify_audit(location: str | Path, *, expected: str | None = None, first: int = 1) -> Verification:
-    """Where the chain of an audit breaks, if it does.
+    """Return where the chain of an audit breaks, if it does.
 
     Files that rotation moved away are part of a file's chain: those beside it whose names begin like its own.
     Where the environment variable ``TURNWISE_AUDIT_KEY`` is set, hashes have to be made with that key.
 
-    `location` is as for `read_audit`; `expected` a hash that has to occur in the chain, such as the head of an
-    earlier verification; `first` the number of the first event, where files with earlier ones were deleted.
+    Args:
+        location: as for `read_audit`.
+        expected: a hash that has to occur in the chain, such as the head of an earlier verification.
+        first: number of the first event, from 1, where files with earlier ones were deleted.
+
+    Raises:
+        GuardError: the file can't be read.
+        StoreError: the store can't be opened.
     """
     place = audit_at(location)
     if isinstance(place, Path):
@@ -339,7 +346,15 @@ def _fired(record: Mapping[str, Any], guardrail: str) -> bool:
 
 
 def export_csv(events: Iterable[Mapping[str, Any]], path: str | Path) -> int:
-    """Write checks to a CSV file, replacing one that is there; returns how many rows."""
+    """Write checks to a CSV file, replacing one that is there, and return how many rows.
+
+    Args:
+        events: events of an audit, such as `AuditAnswer.events`.
+        path: the file.
+
+    Raises:
+        GuardError: the file can't be written.
+    """
     count = 0
     try:
         with to_path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
