@@ -190,18 +190,8 @@ def _outcomes(
 
 def _event(check: _Check, conversation_id: str) -> dict[str, Any]:
     """A check as an audit has it, for `evidence`."""
-    text = check.text
-    guardrails = {
-        name: {
-            "status": one.status,
-            "found": one.found,
-            "blocked": one.blocked,
-            "action": one.action,
-            "reason": one.reason,
-            "data": one.data,
-        }
-        for name, one in text.details.items()
-    }
+    told = ("status", "found", "blocked", "action", "reason", "data")
+    guardrails = {name: {key: getattr(one, key) for key in told} for name, one in check.text.details.items()}
     return {
         "time": _text(check.time),
         "conversation_id": conversation_id,

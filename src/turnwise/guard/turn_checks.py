@@ -56,7 +56,6 @@ class DriftData(Mapping[str, Any]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        looked = {} if self.second_look is None else {"second_look": dict(self.second_look)}
         return {
             "detector": self.detector,
             "score": self.score,
@@ -68,7 +67,7 @@ class DriftData(Mapping[str, Any]):
             "speaker": self.speaker,
             "scores": self.scores,
             **({} if self.gave_way is None else {"gave_way": self.gave_way}),
-            **looked,
+            **({} if self.second_look is None else {"second_look": dict(self.second_look)}),
         }
 
     def __getitem__(self, key: str) -> Any:
@@ -279,12 +278,10 @@ def with_check(number: int, check: TextCheck, section: str, before: object) -> T
     kind = check.pipeline_type
     if known is None:
         known = TurnChecks(None, None, kind)
+    changed: dict[str, Any] = {"input" if kind is TextKind.INPUT else "output": check}
     if section:
-        changed: dict[str, Any] = {section: {**getattr(known, section), check.call_id: check}}
-        return replace(known, last=kind, **changed)
-    if kind is TextKind.INPUT:
-        return replace(known, input=check, last=kind)
-    return replace(known, output=check, last=kind)
+        changed = {section: {**getattr(known, section), check.call_id: check}}
+    return replace(known, last=kind, **changed)
 
 
 def with_text_beside(before: object, identity: str) -> object:
@@ -329,21 +326,10 @@ def drift_in(detail: Detail, where: str) -> DriftData | None:
         return None
     from turnwise.guard.stored_checks import StoredDrift, read_as
 
-    stored = read_as(StoredDrift, data, where)
-    return DriftData(
-        detector=stored.detector,
-        score=stored.score,
-        threshold=stored.threshold,
-        warn=stored.warn,
-        active=stored.active,
-        turn=stored.turn,
-        trajectory=stored.trajectory,
-        speaker=stored.speaker,
-        second_look=stored.second_look,
-        gave_way=stored.gave_way,
-        principles=tuple(stored.scores),
-        components=array("d", (part for one in stored.scores.values() for part in (one.T, one.I, one.F))),
-    )
+    kept = dict(read_as(StoredDrift, data, where))
+    scores = kept.pop("scores")
+    components = array("d", (part for one in scores.values() for part in (one.T, one.I, one.F)))
+    return DriftData(**kept, principles=tuple(scores), components=components)
 
 
 def kept_scores(turn: Turn, trajectory: str = INITIATOR) -> dict[str, Score] | None:

@@ -6,7 +6,7 @@ import csv
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -114,19 +114,11 @@ class AuditAnswer:
     checked: int = 0
 
 
-@dataclass(slots=True)
 class _Wanted:
     """A question, made ready to be asked of many records."""
 
-    question: AuditQuestion
-    conversations: tuple[str, ...] = field(init=False)
-    sessions: tuple[str, ...] = field(init=False)
-    people: tuple[str, ...] = field(init=False)
-    since: str | None = field(init=False)
-    until: str | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        asked = self.question
+    def __init__(self, asked: AuditQuestion) -> None:
+        self.question = asked
         self.conversations, self.sessions = names_of(asked.conversation_id), spellings_of(asked.session_id)
         self.people = spellings_of(asked.person)
         self.since = None if asked.since is None else time_text(asked.since)
@@ -164,7 +156,18 @@ def read_audit(location: str | Path, question: AuditQuestion | None = None) -> A
     """
     wanted = _Wanted(question or AuditQuestion())
     place = audit_at(location)
-    return _of_store(place, wanted) if isinstance(place, str) else _of_file(place, wanted)
+    if isinstance(place, Path):
+        return _answer(_lines_of(place, wanted), wanted)
+    from turnwise.store import Store
+
+    with Store(place) as store:
+        events = store.audit.events(
+            conversation_ids=wanted.conversations,
+            session_ids=wanted.sessions,
+            since=wanted.question.since,
+            until=wanted.question.until,
+        )
+        return _answer(events, wanted, latest_first=True)
 
 
 def stream_audit(
@@ -201,20 +204,23 @@ def _lines_of(path: Path, wanted: _Wanted) -> Iterator[dict[str, Any] | str]:
         raise GuardError(f"{path} is not an audit ({first}): name a file that a guard's audit wrote")
 
 
-def _of_file(path: Path, wanted: _Wanted) -> AuditAnswer:
-    unreadable: list[str] = []
-    found: deque[dict[str, Any]] = deque(maxlen=wanted.question.limit)
+def _answer(events: Iterable[dict[str, Any] | str], wanted: _Wanted, *, latest_first: bool = False) -> AuditAnswer:
+    limit, checked = wanted.question.limit, 0
+    found: deque[dict[str, Any]] = deque(maxlen=limit)
     gaps: list[dict[str, Any]] = []
-    checked = 0
-    for event in _lines_of(path, wanted):
+    unreadable: list[str] = []
+    for event in events:
         if isinstance(event, str):
             unreadable.append(event)
         elif event["kind"] == GAP:
             gaps.append(event)
         elif event["kind"] in (CHECK, CORRECTION):
             checked += event["kind"] == CHECK
-            if wanted.matches(event):
+            if not (latest_first and len(found) == limit) and wanted.matches(event):
                 found.append(event)
+    if latest_first:
+        found.reverse()
+        gaps.reverse()
     return AuditAnswer(tuple(found), tuple(gaps), tuple(unreadable), checked)
 
 
@@ -255,29 +261,6 @@ def problem_of(record: object) -> str | None:
 def missing_in(gap: Mapping[str, Any]) -> int:
     """How many events an event of the kind ``gap`` says are missing."""
     return (gap.get("dropped") or 0) + (gap.get("unwritten") or 0)
-
-
-def _of_store(location: str, wanted: _Wanted) -> AuditAnswer:
-    from turnwise.store import Store
-
-    asked = wanted.question
-    found: list[dict[str, Any]] = []
-    gaps, checked = [], 0
-    with Store(location) as store:
-        for record in store.audit.events(
-            conversation_ids=wanted.conversations,
-            session_ids=wanted.sessions,
-            since=asked.since,
-            until=asked.until,
-        ):
-            if record["kind"] == GAP:
-                gaps.append(record)
-            if record["kind"] not in (CHECK, CORRECTION):
-                continue
-            checked += record["kind"] == CHECK
-            if len(found) != asked.limit and wanted.matches(record):
-                found.append(record)
-    return AuditAnswer(tuple(reversed(found)), tuple(reversed(gaps)), (), checked)
 
 
 def verify_audit(location: str | Path, *, expected: str | None = None, first: int = 1) -> Verification:

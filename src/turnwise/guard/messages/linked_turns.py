@@ -166,13 +166,10 @@ def recorded(chat: Conversation, link: Link) -> PipelineResult | None:
 def _text(turn: Turn, check: Checked) -> str | None:
     if check.kind == TextKind.INPUT:
         return turn.prompt
-    steps: dict[str, Any] = {
-        one.call_id: one for one in (turn.tool_calls if check.kind == TextKind.TOOL_CALL else turn.tool_results)
-    }
     if check.kind == TextKind.TOOL_CALL:
-        return steps[check.call_id].arguments if check.call_id in steps else None
+        return next((one.arguments for one in turn.tool_calls if one.call_id == check.call_id), None)
     if check.kind == TextKind.TOOL_RESULT:
-        return steps[check.call_id].content if check.call_id in steps else None
+        return next((one.content for one in turn.tool_results if one.call_id == check.call_id), None)
     if turn.response is not None:
         return turn.response
     said = [message.get("content") for message in messages_of_turn(turn) if message.get("role") == Role.ASSISTANT]
