@@ -30,7 +30,7 @@ from turnwise.conversation import Side
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.guard import PipelineResult
 from turnwise.guard.config import Config, preset_text
-from turnwise.guard.validation import read_yaml
+from turnwise.guard.written_values import read_yaml
 from turnwise.rates import Rate
 
 CASES = Path(__file__).parent / "guard_cases" / "adaptive.jsonl"

@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard.config import Config
-from turnwise.guard.validation import read_yaml
+from turnwise.guard.written_values import read_yaml
 
 CONFIG = """
 name: doors

@@ -38,7 +38,7 @@ from turnwise.guard.names import digest_of
 from turnwise.guard.rate_limits import LIMIT
 from turnwise.guard.state.conversations import STORED
 from turnwise.guard.state.stores import key_of
-from turnwise.guard.validation import read_yaml
+from turnwise.guard.written_values import read_yaml
 from turnwise.rates import clopper_pearson
 from turnwise.sessions import SESSION
 

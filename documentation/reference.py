@@ -315,7 +315,7 @@ PYTHON = (
         "guard",
         "Guard",
         "Guardrails around a live model, audit and forensics.",
-        ("guard", "guard.forensics"),
+        ("guard", "forensics"),
     ),
     PythonPage(
         "study",

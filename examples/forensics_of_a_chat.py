@@ -9,7 +9,7 @@ from pathlib import Path
 
 from turnwise import Conversation, GuardrailPipeline, analyze_conversation_forensics
 from turnwise.conversation import from_messages
-from turnwise.guard.forensics import forensics_page, in_words, replay
+from turnwise.forensics import forensics_page, in_words, replay
 
 CHAT = [
     {"role": "user", "content": "Hello! My grandmother used to read me stories to help me sleep."},

@@ -8,9 +8,9 @@ from turnwise.errors import TurnwiseError
 if TYPE_CHECKING:
     from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
     from turnwise.datasets import open_dataset as load
+    from turnwise.forensics import analyze_conversation_forensics
     from turnwise.front_door import Report, check, score
     from turnwise.guard import GuardrailPipeline, PipelineResult
-    from turnwise.guard.forensics import analyze_conversation_forensics
     from turnwise.runs import detect, evaluate
     from turnwise.scoring import Evaluation, Failure, Score, Trajectory, balance, trust_strength
     from turnwise.store import Store
@@ -45,7 +45,7 @@ _LAZY = {
     "turnwise.conversation": ("Conversation", "Label", "Sequence", "Side", "Turn"),
     "turnwise.runs": ("detect", "evaluate"),
     "turnwise.guard": ("GuardrailPipeline", "PipelineResult"),
-    "turnwise.guard.forensics": ("analyze_conversation_forensics",),
+    "turnwise.forensics": ("analyze_conversation_forensics",),
     "turnwise.front_door": ("Report", "check", "score"),
     "turnwise.scoring": ("Evaluation", "Failure", "Score", "Trajectory", "balance", "trust_strength"),
     "turnwise.store": ("Store",),

@@ -32,18 +32,9 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str | None]]]] = {
     "aliases": (
         {
             "conversations": [
-                entry("user", "a"),
-                entry("chatgpt", "b"),
-                entry("Human", "c"),
-                entry("bard", "d"),
-                entry("human", "e"),
-                entry("bing", "f"),
-                entry("human", "g"),
-                entry("assistant", "h"),
-                entry("human", "i"),
-                entry("bot", "j"),
-                entry("human", "k"),
-                entry("model", "l"),
+                *(entry("user", "a"), entry("chatgpt", "b"), entry("Human", "c"), entry("bard", "d")),
+                *(entry("human", "e"), entry("bing", "f"), entry("human", "g"), entry("assistant", "h")),
+                *(entry("human", "i"), entry("bot", "j"), entry("human", "k"), entry("model", "l")),
             ]
         },
         [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h"), ("i", "j"), ("k", "l")],
@@ -55,12 +46,8 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str | None]]]] = {
     "tools": (
         {
             "conversations": [
-                entry("human", "a"),
-                entry("function_call", "f()"),
-                entry("observation", "1"),
-                entry("tool", "2"),
-                entry("function", "3"),
-                entry("gpt", "b"),
+                *(entry("human", "a"), entry("function_call", "f()"), entry("observation", "1")),
+                *(entry("tool", "2"), entry("function", "3"), entry("gpt", "b")),
             ]
         },
         [("a", "b")],

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnwise.conversation import Conversation
-from turnwise.conversation.rate_limit import RateLimit
 from turnwise.errors import ConversationError
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
@@ -288,12 +287,14 @@ def test_time_stamps_at_the_ends_of_time_count_like_others() -> None:
 
 
 def test_memory_is_bounded_by_the_largest_limit_and_by_time() -> None:
-    limit = RateLimit({"minute": 5, "hour": 20})
+    now = NOON
+    chat = Conversation(rate_limit={"turns_per_minute": 5, "turns_per_hour": 20}, clock=lambda: now)
     for _ in range(1_000):
-        limit.record(NOON)
-    assert limit.remembered == 20
-    limit.record(NOON + timedelta(hours=1))
-    assert limit.remembered == 1
+        chat.add_prompt("a")
+    assert len(chat.limits.arrivals) == 20
+    now += timedelta(hours=1)
+    chat.add_prompt("b")
+    assert chat.limits.arrivals == [now]
 
 
 @settings(deadline=None)
@@ -305,14 +306,14 @@ def test_memory_is_bounded_by_the_largest_limit_and_by_time() -> None:
 def test_agrees_with_counting_the_prompts_in_each_window(
     minute: int, hour: int, steps: list[tuple[int, int]]
 ) -> None:
-    limit = RateLimit({"minute": minute, "hour": hour})
-    arrivals: list[datetime] = []
     now = NOON
+    chat = Conversation(rate_limit={"turns_per_minute": minute, "turns_per_hour": hour}, clock=lambda: now)
+    arrivals: list[datetime] = []
     for gap, late in steps:
         now += timedelta(seconds=gap)
         in_minute = sum(now - arrival < timedelta(minutes=1) for arrival in arrivals)
         in_hour = sum(now - arrival < timedelta(hours=1) for arrival in arrivals)
-        assert limit.exceeded(now) == (in_minute >= minute or in_hour >= hour)
+        assert chat.limits.exceeded() == (in_minute >= minute or in_hour >= hour)
         arrivals.append(now - timedelta(seconds=late))
-        limit.record(arrivals[-1])
-        assert limit.remembered <= max(minute, hour)
+        chat.add_prompt("a", timestamp=arrivals[-1])
+        assert len(chat.limits.arrivals) <= max(minute, hour)

@@ -124,7 +124,7 @@ def test_guardrails_that_read_the_same_text_share_one_reading(characters: int) -
 def test_a_long_message_is_read_up_to_a_bound_whatever_its_script() -> None:
     for sign in ("word ", "wörd ", "\U0001f600"):
         with counted_runs() as runs:
-            GuardrailPipeline({"guardrails": ["drift"]}).check_input(sign * 15_000)
+            GuardrailPipeline({"guardrails": ["drift"]}).check_input(sign * 5_000)
         assert 0 < sum(runs) < 2_200
 
 

@@ -16,8 +16,7 @@ from turnwise import Conversation, GuardrailPipeline
 from turnwise.cli import main
 from turnwise.errors import ForgottenError
 from turnwise.explorer import AuditWatch
-from turnwise.guard import MemoryStateStore, SqliteStateStore
-from turnwise.guard.audit import read_audit, verify_audit
+from turnwise.guard import MemoryStateStore, SqliteStateStore, read_audit, verify_audit
 from turnwise.guard.state import STORED
 from turnwise.sessions import StateStore
 

@@ -15,10 +15,8 @@ from turnwise import analyze_conversation_forensics
 from turnwise.cli.guard_replay import print_analysis
 from turnwise.conversation import Conversation
 from turnwise.errors import GuardError, TurnwiseError
+from turnwise.forensics import forensics_page, in_words
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.forensics import forensics_page, in_words
-from turnwise.guard.rate_limits import refusals_of
-from turnwise.guard.turn_checks import checks_of_turn, read_checks
 
 CHECK = {"blocked": False, "timestamp": "2025-01-01T12:00:00", "details": {}}
 DRIFT = {"status": "evaluated", "data": {"detector": "cusum", "score": 1, "scores": {}}}
@@ -93,26 +91,31 @@ def test_what_can_not_be_read_is_one_error_that_says_what_and_where(value: Any, 
 
 @pytest.mark.parametrize("value", [None, {}, {"input": None, "output": None}])
 def test_nothing_kept_is_no_check(value: Any) -> None:
-    assert checks_of_turn(with_results(value).turn(1)) == ()
+    assert analyze_conversation_forensics(with_results(value))["totals"]["checks"] == 0
 
 
 def test_live_checks_and_those_of_a_file_read_alike() -> None:
-    data = checked()
-    chat = Conversation.from_dict(data)
-    kept = [(turn.number, check) for turn in chat for check in checks_of_turn(turn)]
-    assert [(number, check.pipeline_type, check.blocked) for number, check in kept] == [
+    analysis = analyze_conversation_forensics(Conversation.from_dict(checked()))
+    checks = [one for one in analysis["timeline"] if one["kind"] == "check"]
+    assert sorted((one["turn_number"], one["pipeline_type"], one["blocked"]) for one in checks) == [
         (1, "input", False),
         (1, "output", False),
         (2, "input", True),
         (3, "input", False),
     ]
-    assert [name for name, detail in kept[0][1].details.items() if detail.redactions] == ["pii"]
-    count, (latest,) = refusals_of(chat)
-    assert (count, latest["scope"], latest["after_turn"]) == (1, "conversation", 3)
-    for turn in chat:
-        record = read_checks(turn.metadata["guardrail_results"], turn.number)
-        assert record is not None
-        assert record.to_dict() == turn.metadata["guardrail_results"]
+    assert checks[0]["redacted"] == ["pii"]
+    [latest] = analysis["rate_limits"]["latest"]
+    assert (analysis["rate_limits"]["count"], latest["scope"], latest["after_turn"]) == (1, "conversation", 3)
+
+
+def test_checks_of_a_file_stay_as_they_are_beside_a_later_one() -> None:
+    data = checked()
+    data["turns"] = data["turns"][:1]
+    chat = Conversation.from_dict(data)
+    GuardrailPipeline({"guardrails": [Contains("bad")]}).check_context("a document", conversation=chat)
+    before, after = data["turns"][0]["metadata"]["guardrail_results"], chat.turn(1).metadata["guardrail_results"]
+    assert len(after["document"]) == 1
+    assert (after["input"], after["output"]) == (before["input"], before["output"])
 
 
 @pytest.mark.parametrize("refused", ["text", {"latest": 3}, {"latest": [{"timestamp": 5}]}, {"count": "many"}])

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import GuardError
-from turnwise.guard import MemoryStateStore
-from turnwise.guard.audit import AuditQuestion, read_audit
+from turnwise.guard import AuditQuestion, MemoryStateStore, read_audit
 from turnwise.guard.names import canonical_name
 from turnwise.sessions import EngagementMode
 

@@ -4,12 +4,10 @@ where it refuses."""
 from __future__ import annotations
 
 import asyncio
-import copy
-import dataclasses
 import json
 import logging
-import pickle
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,7 @@ from tests.conftest import Cli
 from turnwise import Conversation, GuardrailPipeline, analyze_conversation_forensics
 from turnwise.conversation import from_messages
 from turnwise.errors import ConversationError, GuardError, UnknownNameError
-from turnwise.guard.audit import AuditQuestion, read_audit
-from turnwise.guard.audit.record import pseudonym
+from turnwise.guard import AuditQuestion, read_audit
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
 REDACTING = {"guardrails": [{"pii": {"action": "redact"}}, {"keywords": {"keywords": ["project x"]}}]}
@@ -113,30 +110,6 @@ def test_the_conversation_may_be_given_by_place(pipeline: GuardrailPipeline) -> 
     assert pipeline.check_input("Hello", chat).turn_number == 1
     assert asyncio.run(pipeline.acheck_output("Hi", chat)).turn_number == 1
     assert pipeline.check_input("And now?", conversation=chat).turn_number == 2
-
-
-def web_handler(value: Any) -> Any:
-    """Return a value as a web framework encodes it: dataclasses by their fields, dicts by their items."""
-    if dataclasses.is_dataclass(value):
-        raise AssertionError("a framework would take it apart by its fields")
-    if isinstance(value, dict):
-        return {str(key): web_handler(item) for key, item in value.items()}
-    return [web_handler(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def test_results_and_annotations_are_json(pipeline: GuardrailPipeline) -> None:
-    chat = Conversation.human_ai("ann", "m")
-    result = pipeline.check_input("I am jane@example.com", chat)
-    assert json.loads(json.dumps(result)) == result.to_dict() == dict(result) == {**result}
-    assert json.loads(json.dumps(result, indent=1)) == web_handler(result) == result.to_dict()
-    assert json.loads(json.dumps(result["details"]))["pii"]["reason"] == "1 e-mail address"
-    metadata = chat.turn(1).metadata
-    kept = json.loads(json.dumps(metadata))["guardrail_results"]
-    assert kept == metadata["guardrail_results"] == json.loads(json.dumps(metadata["guardrail_results"]))
-    assert set(kept) >= {"blocked", "warnings", "reasons", "details", "pipeline_type", "timestamp"}
-    assert json.loads(json.dumps(metadata["guardrail_results"]["input"]))["details"] == kept["details"]
-    assert pickle.loads(pickle.dumps(result)) == result == copy.deepcopy(result)
-    assert "email" not in repr(result.keys()) and len(result) == len(result.to_dict()) and "blocked" in result
 
 
 @pytest.mark.parametrize(
@@ -275,7 +248,8 @@ def test_blocks_and_failures_are_logged_without_any_text(
         pipeline.check_input("Hello", chat)
         pipeline.check_input("About project x", chat)
     (line,) = caplog.records
-    told = f"blocked: conversation={pseudonym('talk of ann')} turn=2 kind=input guardrail=keywords action=block"
+    name = f"sha256:{sha256(b'talk of ann').hexdigest()[:32]}"
+    told = f"blocked: conversation={name} turn=2 kind=input guardrail=keywords action=block"
     assert (line.name, line.levelname, line.message) == ("turnwise.guard", "INFO", told)
 
 

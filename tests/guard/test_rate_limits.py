@@ -1,6 +1,7 @@
 """Rate limits: of a conversation, of a key, and over all keys."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 
@@ -8,9 +9,9 @@ import pytest
 from guard_rails import Contains
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.conversation.rate_limit import WINDOWS
 from turnwise.errors import GuardError
-from turnwise.guard.rate_limits import KeyLimits, RateLimits, SharedKeyLimits
+from turnwise.guard import MemoryStateStore
+from turnwise.guard.rate_limits import KeyLimits, RateLimits
 
 
 class Clock:
@@ -91,25 +92,30 @@ def test_a_key_has_one_count_whatever_the_role_says(clock):
 
 
 def test_the_limit_over_all_keys_is_looked_at_first_and_refusals_count_for_neither(clock):
-    limits = KeyLimits(RateLimits(everyone={"hour": 2}, per_key={"minute": 1}))
-    assert limits.refuse("ann", None, clock.now) is None
-    assert limits.refuse("ann", None, clock.now).scope == "key"
-    assert limits.refuse("ben", None, clock.now) is None
-    assert limits.refuse("ann", None, clock.now).scope == "global"
-    assert limits.refuse(None, None, clock.now).reason == "more than 2 per hour over all keys"
+    pipeline = guard(clock, everyone={"hour": 2}, per_key={"minute": 1})
+
+    def refused(key):
+        return pipeline.check_input("hi", key=key).reasons
+
+    assert [refused("ann"), refused("ann"), refused("ben")] == [
+        [],
+        ["rate_limit: more than 1 per minute for this key"],
+        [],
+    ]
+    assert refused("ann") == refused(None) == ["rate_limit: more than 2 per hour over all keys"]
     clock.now += timedelta(hours=1)
-    assert limits.refuse("ann", None, clock.now) is None
+    assert refused("ann") == []
 
 
 @pytest.mark.parametrize("window", ["minute", "hour", "day"])
 def test_every_window_slides(clock, window):
     length = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}[window]
-    limits = KeyLimits(RateLimits(per_key={window: 1}))
-    assert limits.refuse("ann", None, clock.now) is None
+    pipeline = guard(clock, per_key={window: 1})
+    assert not pipeline.check_input("hi", key="ann").rate_limited
     clock.now += length - timedelta(seconds=1)
-    assert limits.refuse("ann", None, clock.now) is not None
+    assert pipeline.check_input("hi", key="ann").rate_limited
     clock.now += timedelta(seconds=1)
-    assert limits.refuse("ann", None, clock.now) is None
+    assert not pipeline.check_input("hi", key="ann").rate_limited
 
 
 def test_a_clock_that_is_set_neither_lifts_a_limit_nor_keeps_it_exceeded(clock):
@@ -165,11 +171,10 @@ def test_limits_before_and_after_a_reload_are_asked_one_at_a_time(clock):
 
 
 def test_keys_are_bounded(clock):
-    limits = KeyLimits(RateLimits(per_key={"day": 1}, most_keys=2))
-    for key in ("ann", "ben", "eve"):
-        assert limits.refuse(key, None, clock.now) is None
-    assert limits.refuse("eve", None, clock.now) is not None
-    assert limits.refuse("ann", None, clock.now) is None
+    pipeline = guard(clock, per_key={"day": 1}, most_keys=2)
+    keys = ("ann", "ben", "eve", "eve", "ann")
+    refused = [pipeline.check_input("hi", key=key).rate_limited for key in keys]
+    assert refused == [False, False, False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -186,20 +191,10 @@ def test_limits_that_can_not_be_are_errors(clock, limits, told):
         guard(clock, **limits)
 
 
-def test_a_window_stands_in_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(WINDOWS, "week", timedelta(weeks=1))  # type: ignore[arg-type]  # it is a dict
-    assert RateLimits(per_key={"week": 2}).per_key == {"week": 2}
-    assert Conversation("u", rate_limit={"turns_per_week": 2}).limits.to_dict() == {"turns_per_week": 2}
-
-
 def test_workers_of_one_process_share_a_count_under_threads() -> None:
     """The present of a shared limit never runs back, however many threads ask for it at once."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from turnwise.clock import utc_now
-    from turnwise.sessions import MemoryStateStore
-
-    limits = SharedKeyLimits(RateLimits(per_key={"hour": 50}), MemoryStateStore(), utc_now)
+    config = {"guardrails": [Contains()], "rate_limits": {"per_key": {"hour": 50}}}
+    pipeline = GuardrailPipeline(config, state_store=MemoryStateStore())
     with ThreadPoolExecutor(16) as pool:
-        passed = list(pool.map(lambda _: limits.refuse("ann", None, utc_now()) is None, range(400)))
-    assert sum(passed) == 50
+        refused = list(pool.map(lambda _: pipeline.check_input("hi", key="ann").rate_limited, range(400)))
+    assert refused.count(False) == 50

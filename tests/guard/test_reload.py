@@ -14,8 +14,7 @@ import pytest
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard import CLEAN, Check, Finding, Guardrail, SqliteStateStore
-from turnwise.guard.audit import read_audit
+from turnwise.guard import CLEAN, Check, Finding, Guardrail, SqliteStateStore, read_audit
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
 WORDS = {"guardrails": [{"keywords": {"keywords": ["project x"]}}]}

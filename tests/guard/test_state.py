@@ -21,7 +21,7 @@ from guard_rails import Contains, Waits
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.cli import main
-from turnwise.conversation.turn_lists import StoredTurns
+from turnwise.conversation import Turn
 from turnwise.errors import ConversationError, GuardError, SessionError, StateDownError, StateError
 from turnwise.guard import (
     NO_CONVERSATION,
@@ -33,13 +33,17 @@ from turnwise.guard import (
     open_state_store,
 )
 from turnwise.guard import state as guard_state
-from turnwise.guard.names import digest_of
 from turnwise.guard.rate_limits import LIMIT
 from turnwise.guard.state import FORGOTTEN, STORED
 from turnwise.sessions import SESSION
 
 ATTACKER = "scripted:0.1,0.9,0.9,0.9,0.9,0.9,0.9,0.9"
 """Falsities of an initiator who ends as terminated."""
+
+
+def digest_of(name: str) -> str:
+    """Return what stands for a name in a state store."""
+    return sha256(name.encode()).hexdigest()[:32]
 
 
 class Clock:
@@ -315,18 +319,19 @@ def test_the_state_of_a_hundred_turns_is_small(tmp_path: Path) -> None:
 
 
 def test_early_turns_of_a_stored_conversation_are_read_once_and_in_place() -> None:
-    from turnwise.conversation import Turn
-
     reads: list[range] = []
 
     def load(numbers: range) -> list[Turn]:
         reads.append(numbers)
         return [Turn(number, str(number)) for number in numbers]
 
-    turns = StoredTurns(200, {200: Turn(200, "last")}, load)
+    chat = Conversation()
+    outline = chat.history.outline._replace(turns=200)
+    chat.history.take_over(outline, {200: Turn(200, "last")}, load)
+    turns = chat.turns
     assert (turns[-1].prompt, turns[149].prompt, reads) == ("last", "150", [range(87, 151)])
     assert [turn.prompt for turn in turns] == [*map(str, range(1, 200)), "last"]
-    assert turns[3:5] == [Turn(4, "4"), Turn(5, "5")]
+    assert turns[3:5] == (Turn(4, "4"), Turn(5, "5"))
     assert len(reads) == 2
 
 

@@ -7,9 +7,7 @@ import pytest
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.cli import main
 from turnwise.errors import GuardError
-from turnwise.guard import MemoryStateStore, SqliteStateStore, build_guardrail, check_state_store
-from turnwise.guard.audit import read_audit
-from turnwise.guard.state import TenantStore
+from turnwise.guard import MemoryStateStore, SqliteStateStore, build_guardrail, check_state_store, read_audit
 from turnwise.sessions import SESSION
 
 CONFIG = {
@@ -49,7 +47,11 @@ def test_tenants_of_one_store_know_nothing_of_each_other(store, tmp_path):
 
 
 def test_a_tenants_part_keeps_the_contract_of_a_store():
-    check_state_store(lambda **bounds: TenantStore(MemoryStateStore(**bounds), "web"))
+    def make(**bounds):
+        whole = GuardrailPipeline(CONFIG, state_store=MemoryStateStore(**bounds))
+        return whole.for_tenant("web").state_store
+
+    check_state_store(make)
 
 
 def test_the_audit_of_all_says_whose_check_it_was(tmp_path):

@@ -231,7 +231,7 @@ class _Loop:
 
     def _forensics(self, _: str) -> None:
         from turnwise.cli.guard_replay import print_analysis
-        from turnwise.guard.forensics import analyze_conversation_forensics
+        from turnwise.forensics import analyze_conversation_forensics
 
         analysis = analyze_conversation_forensics(self._conversation)
         if self._json:

@@ -108,7 +108,7 @@ def audit(
 
 
 def _print_evidence(answer: AuditAnswer, *, json: bool) -> None:
-    from turnwise.guard.forensics import evidence, piece_in_words, stands_in_words
+    from turnwise.forensics import evidence, piece_in_words, stands_in_words
 
     entries = evidence(answer.events)
     if json:

@@ -63,7 +63,7 @@ def replay(
     Rate limits and the audit of the configuration are left out: they are for live conversations.
     """
     from turnwise.datasets import BadRecord, open_dataset
-    from turnwise.guard.forensics import recorded
+    from turnwise.forensics import recorded
 
     read = read_config(preset, config)
     told = file_format != options.FileFormat()
@@ -122,7 +122,7 @@ def _replaying(
     config: Config, audit: str | None, jobs: int
 ) -> Iterator[Callable[[Iterable[Chat]], Iterator[dict[str, Any]]]]:
     """What says of conversations, in order, what a pipeline does; each of several processes has one of its own."""
-    from turnwise.guard.forensics import replay_pipeline
+    from turnwise.forensics import replay_pipeline
 
     if jobs == 1:
         with closing(replay_pipeline(config, audit)) as pipeline:
@@ -137,7 +137,7 @@ _REPLAYING: list[GuardrailPipeline] = []
 
 
 def _open_replay(config: Config, audit: str | None) -> None:
-    from turnwise.guard.forensics import replay_pipeline
+    from turnwise.forensics import replay_pipeline
 
     _REPLAYING.append(replay_pipeline(config, audit))
     atexit.register(_REPLAYING[-1].close)
@@ -148,7 +148,7 @@ def _replayed(sequence: Chat) -> dict[str, Any]:
 
 
 def _row(pipeline: GuardrailPipeline, sequence: Chat) -> dict[str, Any]:
-    from turnwise.guard.forensics import check_again
+    from turnwise.forensics import check_again
 
     _, results = check_again(pipeline, sequence.conversation, session_id=sequence.sequence_id)
     blocked = [result.turn_number for result in results if result.blocked]
@@ -261,7 +261,7 @@ def forensics(
 ) -> None:
     """Show what the guard saw in a conversation: what was blocked, by which guardrail, and where drift began."""
     from turnwise.cli.files import read_conversation, write_text
-    from turnwise.guard.forensics import (
+    from turnwise.forensics import (
         analyze_conversation_forensics,
         forensics_page,
         replay,
@@ -297,7 +297,7 @@ def forensics(
 
 def print_analysis(analysis: Mapping[str, Any]) -> None:
     """Print an analysis by `analyze_conversation_forensics` as a person reads it."""
-    from turnwise.guard.forensics import in_words
+    from turnwise.forensics import in_words
 
     sides, times, totals = analysis["participants"], analysis["times"], analysis["totals"]
     say(f"Conversation {analysis['conversation_id']}: {sides['initiator']} and {sides['responder']}")
@@ -349,8 +349,8 @@ def _print_guardrails(analysis: Mapping[str, Any]) -> None:
 
 def _print_timeline(analysis: Mapping[str, Any]) -> None:
     """Print what was found, and what failed; every check is in --json and on the page."""
-    from turnwise.guard.forensics import piece_in_words, stands_in_words
-    from turnwise.guard.forensics.page import told_side
+    from turnwise.forensics import piece_in_words, stands_in_words
+    from turnwise.forensics.page import told_side
 
     rows: list[tuple[object, ...]] = []
     grew = {(one["time"], one["turn"], one["side"]): one for one in analysis["evidence"]}
@@ -376,6 +376,6 @@ def _print_timeline(analysis: Mapping[str, Any]) -> None:
 
 
 def _without_charts() -> str:
-    from turnwise.guard.forensics.page import NO_CHARTS, can_draw
+    from turnwise.forensics.page import NO_CHARTS, can_draw
 
     return "" if can_draw() else f", without charts. {NO_CHARTS}"

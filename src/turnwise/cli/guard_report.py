@@ -94,7 +94,7 @@ def report(
 def _add(store: Store, location: str) -> None:
     """Add the conversations of an audit to a store, but for those that it has."""
     from turnwise.datasets import BadRecord
-    from turnwise.guard.forensics import recorded
+    from turnwise.forensics import recorded
 
     known = {head.sequence_id for head in store.heads()}
     records = recorded(location)

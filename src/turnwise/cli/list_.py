@@ -242,7 +242,7 @@ def _presets() -> Rows:
 
 def _preset(name: str) -> Described:
     from turnwise.guard.config import preset_text
-    from turnwise.guard.validation import read_yaml
+    from turnwise.guard.written_values import read_yaml
 
     text = preset_text(name)
     return Described(read_yaml(text, f"preset {name}")[0], text)

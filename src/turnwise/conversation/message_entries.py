@@ -27,21 +27,15 @@ class Role(StrEnum):
 ROLES: Final = frozenset(Role)
 """All roles; a text is looked up here because Python 3.11 can't look one up in the enumeration."""
 
+_SHAREGPT_CALL: Final = "function_call"  # speaker of an entry that is the call of a tool, not words to the user
+_SHAREGPT_RESULTS: Final = ("tool", "function", "observation")
+
 SPEAKERS: Final[Mapping[str, Role]] = {
-    "human": Role.USER,
-    "user": Role.USER,
-    "gpt": Role.ASSISTANT,
-    "chatgpt": Role.ASSISTANT,
-    "bard": Role.ASSISTANT,
-    "bing": Role.ASSISTANT,
-    "assistant": Role.ASSISTANT,
-    "bot": Role.ASSISTANT,
-    "model": Role.ASSISTANT,
-    "function_call": Role.ASSISTANT,
+    **dict.fromkeys(("human", "user"), Role.USER),
+    **dict.fromkeys(("gpt", "chatgpt", "bard", "bing", "assistant", "bot", "model"), Role.ASSISTANT),
+    _SHAREGPT_CALL: Role.ASSISTANT,
     "system": Role.SYSTEM,
-    "tool": Role.TOOL,
-    "function": Role.TOOL,
-    "observation": Role.TOOL,
+    **dict.fromkeys(_SHAREGPT_RESULTS, Role.TOOL),
 }
 """Names that ShareGPT data sets use, with whom they stand for."""
 
@@ -54,11 +48,6 @@ _SHAREGPT_NAMES: Final[Mapping[Role, str]] = {
     Role.FUNCTION: "tool",
 }
 
-_SHAREGPT_CALL: Final = "function_call"
-"""Speaker of an entry that is the call of a tool, not words to the user."""
-
-_SHAREGPT_RESULTS: Final = frozenset({"tool", "function", "observation"})
-
 TEXT_PARTS: Final[Mapping[str, str]] = {
     "text": "text",
     "input_text": "text",
@@ -67,8 +56,7 @@ TEXT_PARTS: Final[Mapping[str, str]] = {
 }
 """Types of content parts that say something, with the key of what they say."""
 
-CALL_KEYS: Final = ("tool_calls", "function_call")
-"""Keys of a message that hold calls of tools, which are read."""
+CALL_KEYS: Final = ("tool_calls", "function_call")  # keys of a message that hold calls of tools, which are read
 
 SPEAKING_KEYS: Final = (
     "refusal",
@@ -82,11 +70,8 @@ SPEAKING_KEYS: Final = (
 )
 """Keys of a message beside its content under which it may say more."""
 
-UNKNOWN_TOOL: Final = "unknown"
-"""Name of the tool in the call that stands in for one that nobody told of."""
-
-_KIND = 30
-"""Characters that the type of a content part has at most where it is named."""
+UNKNOWN_TOOL: Final = "unknown"  # name of the tool in the call that stands in for one that nobody told of
+_KIND = 30  # characters that the type of a content part has at most where it is named
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,14 +42,10 @@ def sendable(
     silent: Collection[int],
     gone: set[str],
 ) -> list[dict[str, Any]]:
-    """The messages of a turn as a model may be sent them; the messages themselves are changed.
-
-    A withheld call is left out with its result. A withheld result becomes `WITHHELD_RESULT`, since a call must
-    have one. A message of which nothing is left is left out.
+    """The messages of a turn, which are changed, as a model may be sent them.
 
     `withheld` has pairs of `CALLS` or `RESULTS` and an id, `silent` the indices of the assistant's messages whose
-    text must not go on, and `gone` the ids of calls that were left out so far, to which those of this turn are
-    added.
+    text must not go on, and `gone` the ids of calls that were left out so far, to which this turn's are added.
     """
     log = ToolLog(list(messages))
     emptied: dict[int, set[Place]] = {}
@@ -105,18 +101,14 @@ def says_anything(message: Mapping[str, Any]) -> bool:
     return any(message.get(key) for key in keys)
 
 
-LEAD = "before"
-"""Key of the messages before the first turn, in what a format keeps in a conversation's metadata."""
+LEAD = "before"  # key of the messages before the first turn, in what a format keeps in a conversation's metadata
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of message lists; `key` is the metadata key under which it keeps what turns can't say.
+    """A format of message lists."""
 
-    `read` raises ConversationError without saying which message it was: `entries` adds the place.
-    """
-
-    key: str
+    key: str  # of metadata, under which it keeps what turns can't say
     read: Callable[[object], Entry]
     write: Callable[[Role, str], Any]
 
@@ -142,11 +134,7 @@ class Format:
         ]
 
     def messages(self, metadata: Mapping[str, Any], turns: Iterable[Turn], *, blocked: bool = True) -> list[Any]:
-        """A conversation's metadata and turns as messages of this format, whichever format they came from.
-
-        Unless `blocked`, what a guard blocked or still checks is left out; where that is the prompt, the whole
-        turn.
-        """
+        """A conversation as messages of this format; unless `blocked`, without what a guard blocked or checks."""
         messages = self._lead(metadata)
         gone: set[str] = set()
         for turn in turns:
@@ -255,11 +243,8 @@ class Format:
         return log.messages
 
 
-OPENAI: Final = Format(key=OPENAI_KEY, read=read_openai, write=write_openai)
-"""OpenAI chat messages."""
-
-SHAREGPT: Final = Format(key=SHAREGPT_KEY, read=read_sharegpt, write=write_sharegpt)
-"""Entries of ShareGPT items."""
+OPENAI: Final = Format(key=OPENAI_KEY, read=read_openai, write=write_openai)  # OpenAI chat messages
+SHAREGPT: Final = Format(key=SHAREGPT_KEY, read=read_sharegpt, write=write_sharegpt)  # entries of ShareGPT items
 
 
 def messages_of_turn(turn: Turn, *, whole: bool = True) -> list[dict[str, Any]]:
@@ -281,11 +266,7 @@ def only_beside_calls(messages: list[Any], response: str) -> bool:
 
 
 def with_text(turn: Turn, side: Side, text: str) -> list[dict[str, Any]] | None:
-    """The messages of a turn with another text on one side; None for a turn without tools.
-
-    A new response replaces all that the assistant said in the turn, where all of that was the response; else only
-    what it said after the last tool.
-    """
+    """The messages of a turn with another text on one side; None for a turn without tools."""
     messages = messages_of_turn(turn)
     if not ToolLog(messages):
         return None
@@ -295,6 +276,7 @@ def with_text(turn: Turn, side: Side, text: str) -> list[dict[str, Any]] | None:
         first = next((at for at, one in enumerate(kept) if one.get("role") == Role.ASSISTANT), len(kept))
         return [*kept[:first], write_openai(Role.USER, text), *kept[first:]]
     entries = OPENAI.kept(messages)
+    # All that the assistant said is replaced where that was the response, else what came after the last tool.
     first = 0 if _texts(entries)[1] == turn.response else last_step(entries) + 1
     spoken = [
         without_text(one) if at >= first and one.get("role") == Role.ASSISTANT else one

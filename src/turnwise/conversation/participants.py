@@ -95,8 +95,7 @@ class Participants:
 FIELDS = ("initiator", "responder", "initiator_type", "responder_type")
 
 
-_NEAR = 0.85
-"""Likeness to a field from which another key is taken for a slip of the pen; see `nearest`."""
+_NEAR = 0.85  # likeness to a field from which another key is taken for a slip of the pen; see `nearest`
 
 
 def _checked(mapping: Mapping[str, object] | None) -> tuple[dict[str, object], dict[str, Any]]:

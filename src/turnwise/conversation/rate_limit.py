@@ -21,8 +21,7 @@ WINDOWS: Final[Mapping[str, timedelta]] = {
 }
 """Length of every window, by its name. A conversation calls the limits ``turns_per_minute`` and so on."""
 
-TURNS_PER: Final = "turns_per_"
-"""What stands before the name of a window in the limits of a conversation."""
+TURNS_PER: Final = "turns_per_"  # what stands before the name of a window in the limits of a conversation
 
 MAX_LIMIT: Final = 1_000_000
 """Largest number of prompts a limit may have; it bounds the arrival times that are kept."""
@@ -55,12 +54,10 @@ def read_limits(limits: object, what: str, prefix: str = "") -> dict[str, int]:
 
 
 class RateLimit:
-    """Counts prompts in sliding windows.
+    """Counts prompts in sliding windows; its owner holds a lock.
 
-    A limit of N per window lets N prompts pass in any stretch of that length; the next one has to wait until the
-    oldest of the last N has left the window. At most as many arrival times as the largest limit are kept, so
-    memory is bounded however long the conversation runs. Not safe under threads by itself: the conversation that
-    owns it holds its lock.
+    A limit of N per window lets N prompts pass in any stretch of that length. At most as many arrival times as the
+    largest limit are kept, so memory is bounded however long the conversation runs.
 
     >>> from datetime import UTC
     >>> limit = RateLimit({"minute": 1})
@@ -88,11 +85,6 @@ class RateLimit:
     def largest(self) -> int:
         """The largest limit: the number of arrival times that can matter."""
         return max(self._limits.values())
-
-    @property
-    def remembered(self) -> int:
-        """How many arrival times are kept at present."""
-        return len(self._arrivals)
 
     def ages(self, now: datetime) -> list[timedelta]:
         """How long ago the prompts that count arrived, the oldest first."""

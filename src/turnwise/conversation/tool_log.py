@@ -163,10 +163,7 @@ class ToolLog:
         return next(iter(self._waiting.values()), None)
 
     def replace(self, step: Step, text: str, *, whole: bool = False) -> None:
-        """Put another text, such as a redacted one, in the place of a call's arguments or a result's content.
-
-        Pictures and the like of a result stay, unless the text stands for the `whole` of it.
-        """
+        """Replace a call's arguments or a result's content; pictures of it stay unless it is the `whole`."""
         raw = self.messages[step.place.message]
         if isinstance(step, ToolCall):
             self.calls[step.call_id] = replace(step, arguments=text)

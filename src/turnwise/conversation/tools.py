@@ -13,11 +13,8 @@ from turnwise.conversation.tool_log import CALLS, RESULTS, Step, ToolCall, ToolL
 from turnwise.conversation.turn import CHECKING_KEYS, CHECKING_TOOLS, MESSAGE_KEYS, OPENAI_KEY, Side, Turn
 from turnwise.errors import ConversationError
 
-_LOOKED_BACK: Final = 20
-"""Turns among which the call of a result is looked for, from the last one back."""
-
-_READ: Final = 64
-"""Turns whose calls and results are held ready."""
+_LOOKED_BACK: Final = 20  # turns among which the call of a result is looked for, from the last one back
+_READ: Final = 64  # turns whose calls and results are held ready
 
 
 class Tools:

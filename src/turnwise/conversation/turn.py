@@ -17,23 +17,18 @@ from turnwise.errors import ConversationError
 
 KEYS = ("turn", "prompt", "response", "timestamp", "response_timestamp", "metadata")
 
-OPENAI_KEY: Final = "messages"
-"""Key of metadata under which messages in OpenAI's shape are kept."""
-
-SHAREGPT_KEY: Final = "sharegpt"
-"""The same for entries of ShareGPT items."""
+OPENAI_KEY: Final = "messages"  # key of metadata under which messages in OpenAI's shape are kept
+SHAREGPT_KEY: Final = "sharegpt"  # the same for entries of ShareGPT items
 
 MESSAGE_KEYS = (OPENAI_KEY, SHAREGPT_KEY)
 """Keys of metadata under which message formats keep what a turn can't say."""
 
-GUARD_KEY = "guardrail_results"
-"""Key of a turn's metadata under which a guard keeps its checks."""
+GUARD_KEY = "guardrail_results"  # key of a turn's metadata under which a guard keeps its checks
 
 ATTEMPTS_KEY = "guardrail_attempts"
 """Key of a turn's metadata under which a guard keeps responses that were blocked and replaced, oldest first."""
 
-_HEX_DIGITS = 16
-"""Digits of a digest that are kept."""
+_HEX_DIGITS = 16  # digits of a digest that are kept
 
 
 class Side(StrEnum):

@@ -9,8 +9,7 @@ from typing import Final, NamedTuple, SupportsIndex, overload
 
 from turnwise.conversation.turn import Turn
 
-_AT_ONCE: Final = 64
-"""Turns of a stored conversation that are read at once, at least."""
+_AT_ONCE: Final = 64  # turns of a stored conversation that are read at once, at least
 
 
 class Turns(Sequence[Turn]):
@@ -111,13 +110,10 @@ class StoredTurns(list[Turn]):
 
 
 class Outline(NamedTuple):
-    """What is known of a conversation's turns without reading them.
-
-    `waiting` has the first and last number of each run of turns that wait for their response.
-    """
+    """What is known of a conversation's turns without reading them."""
 
     turns: int
     complete: int
-    waiting: tuple[tuple[int, int], ...]
+    waiting: tuple[tuple[int, int], ...]  # first and last number of each run of turns without their response
     earliest: datetime | None
     latest: datetime | None

@@ -2,8 +2,8 @@
 
 What is where, in the order in which a check runs:
 
-- `pipeline`: `GuardrailPipeline`, the door; `config` reads its configuration (`validation`: errors with line and
-  key), `setup` builds it; `rate_limits` counts prompts;
+- `pipeline`: `GuardrailPipeline`, the door, with the `checks` that it makes; `config` reads its configuration
+  (`written_values`: errors with line and key), `setup` builds it; `rate_limits` counts prompts;
 - `texts`: a prompt, response, call or result becomes part of its turn and is checked (`tool_texts`: arguments of
   calls, and what stands beside messages); `messages`: lists of messages; `stream` and `stream_window`: a response
   in pieces;
@@ -13,10 +13,23 @@ What is where, in the order in which a check runs:
 - `results`: what a check gives back; `turn_checks`: what its turn keeps; `stored_checks`: that read from JSON;
 - `guard_session` and `forgetting`: what an operator asks for; `kit`: tests for your own guardrail;
 - `guardrails` and their `recognisers`; `scorer`: scores and levels for guardrails that ask an observer;
-- `names`: the one form of a name; `state` (what survives a restart), `audit` and `forensics`.
+- `names`: the one form of a name; `state`: what survives a restart; `audit`: what is written of each check.
 """
 
-from turnwise.guard.config import build_guardrail
+from turnwise.guard.audit import (
+    AuditAnswer,
+    AuditEvent,
+    AuditQuestion,
+    AuditSettings,
+    AuditSink,
+    AuditStatus,
+    AuditWriter,
+    Verification,
+    export_csv,
+    read_audit,
+    verify_audit,
+)
+from turnwise.guard.config import Config, build_guardrail
 from turnwise.guard.finding import CLEAN, Action, Cost, EarlierPart, Finding, On, OnError, Redaction, TextKind
 from turnwise.guard.forgetting import Forgotten
 from turnwise.guard.guard_session import GuardSession
@@ -55,7 +68,15 @@ __all__ = [
     "Action",
     "AsyncGuardrail",
     "AsyncOutputStream",
+    "AuditAnswer",
+    "AuditEvent",
+    "AuditQuestion",
+    "AuditSettings",
+    "AuditSink",
+    "AuditStatus",
+    "AuditWriter",
     "Check",
+    "Config",
     "Correction",
     "Cost",
     "Detail",
@@ -84,13 +105,17 @@ __all__ = [
     "Step",
     "TextKind",
     "ToolText",
+    "Verification",
     "approve_tools",
     "build_guardrail",
     "check_guardrail",
     "check_state_store",
     "describe_guardrails",
+    "export_csv",
     "finding_of",
     "guardrail",
     "guardrail_names",
     "open_state_store",
+    "read_audit",
+    "verify_audit",
 ]

@@ -10,23 +10,18 @@ from functools import cache
 from importlib import resources
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from turnwise._support.locations import to_path
-from turnwise.clock import Clock
 from turnwise.errors import GuardError, TurnwiseError, UnknownNameError, UsageError
 from turnwise.guard.audit.settings import AuditSettings
-from turnwise.guard.finding import OnError
+from turnwise.guard.finding import On, OnError
 from turnwise.guard.guardrail import GUARDRAILS, Guardrail, guardrail_of
 from turnwise.guard.rate_limits import RateLimits
 from turnwise.guard.state.settings import StateSettings
 from turnwise.guard.step import RESERVED, Step
-from turnwise.guard.validation import NO_LINES, Lines, Place, check_keys, checked, read_yaml, settings_of
+from turnwise.guard.written_values import NO_LINES, Lines, Place, check_keys, checked, read_yaml, settings_of
 from turnwise.plugins import hints_of
-
-if TYPE_CHECKING:
-    from turnwise.guard.audit.record import AuditSink
-    from turnwise.sessions import StateStore
 
 PLAIN = (
     "name",
@@ -43,26 +38,10 @@ PLAIN = (
 
 _MOST_SECONDS = 3_600
 
-_KEYS = (*PLAIN, "rate_limits", "audit", "state", "guardrails")
-"""All keys of a configuration."""
+_KEYS = (*PLAIN, "rate_limits", "audit", "state", "guardrails")  # all keys of a configuration
 
 _ARGUMENTS = {"audit": "audit=", "state": "state_store="}
 """Arguments of a pipeline that stand for a key of the configuration."""
-
-OnName = Literal[
-    "input",
-    "output",
-    "both",
-    "tool_call",
-    "tool_result",
-    "tool_description",
-    "document",
-    "memory",
-    "tools",
-    "untrusted",
-    "all",
-]
-"""The texts that a guardrail may be set to look at; see `turnwise.guard.On`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +50,7 @@ class StepSettings:
 
     name: str | None = None
     enabled: bool = True
-    on: OnName | tuple[OnName, ...] | None = None
+    on: On | tuple[On, ...] | None = None
     action: Literal["block", "redact", "warn", "log"] | None = None
     on_error: Literal["block", "warn", "allow"] | None = None
     timeout: float | Literal["default"] | None = "default"
@@ -218,30 +197,9 @@ class Config:
             steps.append(step)
         return tuple(steps)
 
-    def open_audit(self, clock: Clock) -> AuditSink | None:
-        """Open the audit that the configuration asks for; None where it asks for none."""
-        if self.audit is None:
-            return None
-        try:
-            return self.audit.open(clock)
-        except TurnwiseError as error:
-            raise self.lines.error(("audit",), str(error)) from error
-
-    def open_state(self, clock: Clock) -> StateStore | None:
-        """Open the state store that the configuration asks for; None where it asks for none."""
-        if self.state is None:
-            return None
-        try:
-            return self.state.open(clock)
-        except TurnwiseError as error:
-            raise self.lines.error(("state",), str(error)) from error
-
 
 def read_entry(item: object, place: Place, lines: Lines) -> Entry:
-    """Read ``name``, ``{name: {setting: value}}``, ``{use: name, setting: value}``, a guardrail or a function.
-
-    The value of ``use`` may be a guardrail or a function as well; a function is one from a check to a finding.
-    """
+    """Read ``name``, ``{name: {setting: value}}`` or ``{use: name, setting: value}``; a name may be the thing."""
     if inspect.isfunction(item):
         item = guardrail_of(item)()
     if isinstance(item, str | Guardrail):
@@ -269,19 +227,15 @@ def build_step(entry: Entry, lines: Lines, folder: Path | None) -> Step:
         if own:
             raise lines.error(entry.place, f"{name} is built already; set {next(iter(own))} when you build it")
     else:
-        try:
+        with lines.errors_at(entry.place):
             factory = GUARDRAILS.get(entry.kind)
-        except TurnwiseError as error:
-            raise lines.error(entry.place, str(error)) from error
         for setting, endings in getattr(factory, "files", {}).items():
             value = own.get(setting)
             if folder is not None and isinstance(value, str) and (not endings or value.endswith(endings)):
                 own[setting] = str(folder / value)  # an absolute one stays as it is
         rail = build_from(factory, entry.kind, own, entry.place, lines)
-    try:
+    with lines.errors_at(entry.place):
         return Step.of(rail, name, **{key: getattr(step, key) for key in common if key != "name"})
-    except GuardError as error:
-        raise lines.error(entry.place, str(error)) from error
 
 
 def build_guardrail(name: str, /, **settings: object) -> Guardrail:
@@ -357,10 +311,7 @@ def preset_text(name: str) -> str:
 
 
 def with_observer(config: Config, observer: str) -> Config:
-    """The configuration with another observer, for each guardrail that has one; a `UsageError` where none has.
-
-    Of one in two stages each has the screen, and those that can ask for a second look the judge.
-    """
+    """The configuration with another observer, for each guardrail that has one; a `UsageError` where none has."""
     from turnwise.observers.second_look import screen_and_judge
 
     screen, judge = screen_and_judge(observer)

@@ -12,7 +12,7 @@ from turnwise.clock import Clock, utc_now
 from turnwise.conversation.participants import ParticipantType
 from turnwise.errors import StateError, UsageError
 from turnwise.guard.audit.chain import Wanted
-from turnwise.guard.audit.reader import names_of, spellings_of
+from turnwise.guard.audit.reader import erase_audit, names_of, spellings_of
 from turnwise.guard.audit.record import time_text
 from turnwise.guard.audit.sinks import Erased
 from turnwise.guard.guard_session import ids_of, session_in
@@ -125,7 +125,8 @@ def forget_conversation(setup: Setup, conversation_id: str) -> Forgotten:
         removed.add(_conversation_in(setup.state.store, conversation_id, now))
         removed.names = list(dict.fromkeys(removed.names))
     if not setup.by_person:
-        removed.sessions += _reset(setup, sessions_of(short_id(conversation_id)))
+        ids = sessions_of(short_id(conversation_id))
+        removed.sessions += sum(session_in(setup, one, [one]).reset() for one in ids)
     erased = _erased(setup, whose([conversation_id, *removed.names], (), setup.tenant))
     return _receipt("conversation", now, removed, erased)
 
@@ -140,13 +141,7 @@ def forget_in(
     now: datetime,
     why: str = "forgotten",
 ) -> Forgotten:
-    """Forget people, conversations, or both in stores and audits that no pipeline has open.
-
-    `persons` are names or digests of sessions. Only the events of `tenant` count, or everybody's where it is
-    None.
-    """
-    from turnwise.guard.audit.reader import erase_audit
-
+    """Forget people (names or digests of sessions) and conversations where no pipeline is; tenant None is all."""
     removed, names = _Removed(), list(conversations)
     for store in stores:
         for person in persons:
@@ -259,10 +254,6 @@ def _scrubbed(store: StateStore, removed: _Removed) -> _Removed:
     return removed
 
 
-def _reset(setup: Setup, sessions: Iterable[str]) -> int:
-    return sum(session_in(setup, one, [one]).reset() for one in sessions)
-
-
 def _erased(setup: Setup, wanted: Wanted) -> Erased:
     if setup.audit is None:
         return Erased({})
@@ -290,19 +281,12 @@ def _receipt(
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was erased.
+    """What was erased."""
 
-    Args:
-        erased_at: when, in UTC.
-        store: the store's receipt; None where it had nothing.
-        forgotten: what audits and states forgot; None where there are none.
-        unreached: where texts may still be, in words.
-    """
-
-    erased_at: datetime
-    store: Erasure | None
-    forgotten: Forgotten | None = None
-    unreached: tuple[str, ...] = ()
+    erased_at: datetime  # in UTC
+    store: Erasure | None  # the store's receipt; None where it had nothing
+    forgotten: Forgotten | None = None  # by audits and states; None where there are none
+    unreached: tuple[str, ...] = ()  # where texts may still be, in words
 
     def __bool__(self) -> bool:
         return self.store is not None or bool(self.forgotten)
@@ -318,11 +302,7 @@ class Receipt:
 
 
 def conversations_of(store: Store, *persons: str) -> tuple[str, ...]:
-    """Return the conversations in which one of some people speaks, in any spelling, in the order of import.
-
-    Raises:
-        GuardError: a name with nothing visible.
-    """
+    """The conversations in which one of some people speaks, in any spelling, in the order of import."""
     for person in persons:
         checked_name(person, "the name")
     wanted = frozenset(map(canonical_name, persons))
@@ -348,28 +328,7 @@ def erase(
     reason: str = "",
     clock: Clock = utc_now,
 ) -> Receipt:
-    """Erase conversations, or all of a person, from a store, its audit, further audits and state stores.
-
-    In an audit events lose their personal parts and keep their hashes, so that its chain still holds.
-
-    Args:
-        store: the record, or the findings of a scan.
-        ids: the conversations.
-        persons: people; all conversations in which they speak are erased as well.
-        audits: files or stores with further audits.
-        states: state stores of guards.
-        author: who does it, for the receipt.
-        reason: why, for the receipt.
-        clock: gives the time.
-
-    Returns:
-        The receipt.
-
-    Raises:
-        UnknownNameError: the store has no conversation of one of the ids. Nothing was erased then.
-        UsageError: neither a conversation nor a person.
-        StoreError, StateError, GuardError: something can't be read or written.
-    """
+    """Erase conversations, and all of some people, from a store, its audit, further audits and state stores."""
     if not ids and not persons:
         raise UsageError("name a conversation, or a person with --person")
     found = [*dict.fromkeys([*ids, *conversations_of(store, *persons)])]

@@ -139,8 +139,7 @@ def digest_of(name: str) -> str:
 
 # Names as texts: of tools, of fields, of who speaks. They have words, and are no sentences
 
-_LONGEST: Final = 64
-"""Characters of a name that providers take."""
+_LONGEST: Final = 64  # characters of a name that providers take
 
 _PLAIN_WORDS, _LONGEST_WORD, _LONGEST_ID = 2, 13, 32
 """Short words that say no order yet; characters of one; hexadecimal digits that are an id and no secret."""

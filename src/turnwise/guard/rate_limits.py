@@ -31,18 +31,13 @@ _LENGTHS: Final = {name: int(length.total_seconds() * 1_000) for name, length in
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """What may be set of the limits; an empty one is none.
+    """What may be set of the limits; an empty one is none."""
 
-    `everyone` is for the prompts of all keys together, exempt ones left out; `per_key` for a key without a role,
-    or with one that has no limits of its own. All prompts of a key count for its role's limits, whatever role they
-    came with. This process remembers at most `most_keys`; the one least recently used is forgotten first.
-    """
-
-    everyone: WindowLimits = field(default_factory=dict)
-    per_key: WindowLimits = field(default_factory=dict)
-    roles: Mapping[str, WindowLimits] = field(default_factory=dict)
+    everyone: WindowLimits = field(default_factory=dict)  # prompts of all keys, exempt roles left out
+    per_key: WindowLimits = field(default_factory=dict)  # of a key without a role that has limits of its own
+    roles: Mapping[str, WindowLimits] = field(default_factory=dict)  # all prompts of a key count, whatever role
     exempt_roles: tuple[str, ...] = ()
-    most_keys: int = 100_000
+    most_keys: int = 100_000  # that this process remembers; the one least recently used is forgotten first
 
     def __post_init__(self) -> None:
         for what, limits in (("global", self.everyone), ("per_key", self.per_key), *self.roles.items()):
@@ -102,11 +97,7 @@ class KeyLimits:
         self._lock = Lock()
 
     def refuse(self, key: str | None, role: str | None, now: datetime) -> Refusal | None:
-        """Count a prompt and return None, or return which limit refuses it.
-
-        The limit over all keys is looked at first, and is the only one for a prompt without a key. A refused
-        prompt counts for neither.
-        """
+        """Count a prompt and return None, or return which limit refuses it, that over all keys first."""
         settings = self._settings
         limits = settings.of_role(role)
         if limits is None:
@@ -273,14 +264,12 @@ def widest(*several: WindowLimits) -> dict[str, int]:
     return {window: max(limits.get(window, 0) for limits in several) for window in windows}
 
 
-CONVERSATION: Final = "conversation"
-"""Scope of a refusal by the conversation's own limit."""
+CONVERSATION: Final = "conversation"  # scope of a refusal by the conversation's own limit
 
 EVENTS: Final = "rate_limit_events"
 """Key of a conversation's metadata: ``{"count": n, "latest": [...]}``, oldest first."""
 
-MOST_EVENTS: Final = 1_000
-"""Events that are kept; of older ones only the count."""
+MOST_EVENTS: Final = 1_000  # events that are kept; of older ones only the count
 
 
 def note_refusal(

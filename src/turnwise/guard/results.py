@@ -13,8 +13,7 @@ from turnwise.errors import TurnwiseError
 from turnwise.guard.finding import Action, Redaction, TextKind
 from turnwise.sessions import Stance
 
-_DEPTH = 12
-"""Levels of nesting that are kept of what foreign code gave."""
+_DEPTH = 12  # levels of nesting that are kept of what foreign code gave
 
 
 class Status(StrEnum):
@@ -55,8 +54,7 @@ class Outcome(StrEnum):
     """No guardrail looked at it: those that would are switched off, or do not read its language."""
 
 
-_UNFINISHED = ("dropped", "cancelled", "timed_out")
-"""Names under which details tell that there is no verdict."""
+_UNFINISHED = ("dropped", "cancelled", "timed_out")  # names under which details tell that there is no verdict
 
 
 @dataclass(frozen=True, slots=True)

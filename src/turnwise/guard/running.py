@@ -12,9 +12,8 @@ from hashlib import sha256
 from time import perf_counter
 from typing import Any, Final
 
-from turnwise.conversation import Conversation, Side, Turn
-from turnwise.conversation.tool_log import CALLS, RESULTS, ToolCall
-from turnwise.conversation.tool_log import Step as ToolStep
+from turnwise.conversation import Conversation, Side, ToolCall, Turn
+from turnwise.conversation.tool_log import CALLS, RESULTS
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
 from turnwise.guard.audit.record import AuditEvent, pseudonym
@@ -46,21 +45,14 @@ from turnwise.guard.tool_texts import Arguments, note_seen, replace_context
 from turnwise.guard.turn_checks import TextCheck, TurnChecks, with_check
 from turnwise.sessions import Stance
 
-_LONGEST: Final = 1_000
-"""Characters of a name at most; providers take 64."""
-
-_HELD: Final = 10_000
-"""Names that are known to be clean, at most."""
+_LONGEST: Final = 1_000  # characters of a name at most; providers take 64
+_HELD: Final = 10_000  # names that are known to be clean, at most
 
 
 def check_names(
     setup: Setup, check: Check, names: Iterable[str], *, here: bool
 ) -> Generator[tuple[Step, Check], Detail, dict[str, Detail]]:
-    """What guardrails with `Guardrail.reads_names` say of the names of a text; nothing of clean ones.
-
-    A name can't be replaced without losing what it refers to: what would be redacted in one is blocked. Names of
-    the two sides are sent to no model, so nothing has to be redacted there.
-    """
+    """What guardrails with `Guardrail.reads_names` say of the names of a text; nothing of clean ones."""
     sides = (check.conversation.initiator, check.conversation.responder)
     others = names if check.tool is None else (check.tool.name, *names)
     found: list[Detail | None] = []
@@ -83,11 +75,13 @@ def _found(
     read = Check(as_text(name), Side.PROMPT, check.turn, check.conversation, check.session_id, alone=True)
     for step in () if is_ordinary(name) else setup.steps:
         looks = step.looks_at(TextKind.INPUT) or step.looks_at(TextKind.TOOL_RESULT)
+        # Names of the two sides are sent to no model, so nothing has to be redacted there.
         if not (step.enabled and looks and step.guardrail.reads_names) or (of_side and step.guardrail.redacts):
             continue
         detail = step.run(read) if here else (yield step, read)
         if detail.action is None and detail.path is None:
             continue
+        # A name can't be replaced without losing what it refers to.
         blocked = detail.blocked or detail.action is Action.REDACT
         action, reason = Action.BLOCK if blocked else detail.action, f"in a name: {step.name}: {detail.reason}"
         if gravest is None or blocked:
@@ -99,8 +93,7 @@ def _found(
     return gravest
 
 
-RATE_LIMIT = "rate_limit"
-"""Name under which results tell of a rate limit."""
+RATE_LIMIT = "rate_limit"  # name under which results tell of a rate limit
 
 _SECTIONS: Final = {
     TextKind.TOOL_CALL: CALLS,
@@ -114,17 +107,12 @@ _FORGED_ACTIONS: Final = {OnError.BLOCK: Action.BLOCK, OnError.WARN: Action.WARN
 _LOG: Final = logging.getLogger("turnwise.guard")
 """A block is told at the level INFO, a guardrail that failed at WARNING."""
 
-NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
-
-UNREAD_LENGTH = Detail(Status.SKIPPED, reason="the text is too long")
-
-NO_TIME = Detail(Status.SKIPPED, reason="the time of the text was up")
-
-NOT_WANTED = Detail(Status.SKIPPED, reason="the check was cancelled")
-
-NOT_KEPT = Detail(Status.SKIPPED, reason="the state store can't be used")
-
-BROKEN_OFF = Detail(Status.SKIPPED, reason="the response broke off")
+_NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
+_UNREAD_LENGTH = Detail(Status.SKIPPED, reason="the text is too long")
+_NO_TIME = Detail(Status.SKIPPED, reason="the time of the text was up")
+_NOT_WANTED = Detail(Status.SKIPPED, reason="the check was cancelled")
+_NOT_KEPT = Detail(Status.SKIPPED, reason="the state store can't be used")
+_BROKEN_OFF = Detail(Status.SKIPPED, reason="the response broke off")
 
 
 def run_check(
@@ -150,7 +138,7 @@ def run_check(
         with within(deadline if here else None):  # what is awaited runs in threads, each within it
             for step in steps:
                 if not step.enabled:
-                    detail = NOT_ENABLED
+                    detail = _NOT_ENABLED
                 elif held is not None:
                     detail = held
                 elif known is not None and known[0] == step.name:
@@ -164,8 +152,10 @@ def run_check(
                     except WorkStopped as stopped:
                         if stopped.cancelled:
                             raise
-                        detail = held = NO_TIME
-                        extra[TIMED_OUT] = _out_of_time(setup, stopped, steps[len(details) :])
+                        detail = held = _NO_TIME
+                        left = ", ".join(one.name for one in steps[len(details) :] if one.enabled)
+                        told = failure(setup.config.on_timeout, f"{stopped.reason}; not checked by {left}")
+                        extra[TIMED_OUT] = setup.told(told)
                 details.append(detail)
                 check.said[step.name] = detail
                 check.against |= detail.blocked and detail.found and step.guardrail.counts_against
@@ -176,12 +166,11 @@ def run_check(
     except BaseException as ended:
         # Nobody waits for the result any more, but the turn stays and must not pass for clean.
         deadline.cancel(NOBODY_WAITS)
-        details += [NOT_WANTED if step.enabled else NOT_ENABLED for step in steps[len(details) :]]
+        details += [_NOT_WANTED if step.enabled else _NOT_ENABLED for step in steps[len(details) :]]
         why = ended.reason if isinstance(ended, WorkStopped) else NOBODY_WAITS
         outcome = why if isinstance(why, Outcome) else Outcome.CANCELLED
         extra[CANCELLED] = replace(failure(OnError.BLOCK, why), data={"outcome": str(outcome)})
-        blocked = True
-        result = conclude(setup, check, content, details, extra, start, blocked=blocked)
+        result = conclude(setup, check, content, details, extra, start, blocked=True)
         if check.state is not None:
             tell(setup, result, check.session_id, check.conversation)
         raise
@@ -193,13 +182,13 @@ def run_check(
 def _noted(steps: Iterable[Step], check: Check, *, here: bool) -> Generator[Any, Any, None]:
     """Let guardrails that remember take note of what all said, before the result says where a session stands."""
     noting = [step for step in steps if step.enabled and step.takes_note]
+
+    def note() -> None:
+        for step in noting:
+            step.note(check)
+
     if noting:
-        yield from done(partial(_note, noting, check), here=here or check.state is None)
-
-
-def _note(steps: Iterable[Step], check: Check) -> None:
-    for step in steps:
-        step.note(check)
+        yield from done(note, here=here or check.state is None)
 
 
 def conclude(
@@ -242,10 +231,8 @@ def conclude(
     result = record.result(conversation.conversation_id, turn.number, check.text, perf_counter() - start)
     _log(result.conversation_id, turn.number, record.pipeline_type, result.details.items())
     if check.state is None:  # with a store it is told once it is kept
-        if setup.audit is not None:
-            tell(setup, result, check.session_id, conversation)
-        if check.afterwards:
-            tell_corrections(setup, check)
+        tell(setup, result, check.session_id, conversation)
+        tell_corrections(setup, check)
     return result
 
 
@@ -302,8 +289,7 @@ def refused(
         retry_after=wait,
     )
     _log(result.conversation_id, None, TextKind.INPUT, result.details.items())
-    if setup.audit is not None:
-        tell(setup, result, session_id, conversation)
+    tell(setup, result, session_id, conversation)
     return result
 
 
@@ -351,7 +337,7 @@ def _log(conversation_id: str, turn: int | None, kind: TextKind, said: Iterable[
 def broken_off(setup: Setup, check: Check, start: float, why: Outcome, trouble: Detail | None = None) -> CheckRun:
     """Record a response that came in pieces and broke off; no guardrail is asked."""
     yield from ()
-    details = [BROKEN_OFF if step.enabled else NOT_ENABLED for step in setup.by_kind[TextKind.OUTPUT]]
+    details = [_BROKEN_OFF if step.enabled else _NOT_ENABLED for step in setup.by_kind[TextKind.OUTPUT]]
     told = "" if why is Outcome.BROKEN_OFF else f": {why}"
     dropped = failure(OnError.BLOCK, f"the response broke off before its end{told}")
     extra = {DROPPED: replace(dropped, data={"outcome": str(why)})}
@@ -379,23 +365,14 @@ def _held(setup: Setup, check: Check, trouble: Detail | None, extra: dict[str, D
     """Why no guardrail is asked about a text, also noted in `extra`; None where they are asked."""
     held, most, length = None, setup.config.max_characters, len(check.text)
     if length > most and setup.mode is not Mode.OFF:
-        extra[TOO_LONG] = setup.told(_refused_length(length, most))
+        reason = f"{length:,} characters, at most {most:,} are checked; what is beyond is not kept"
+        extra[TOO_LONG] = setup.told(Detail(Status.EVALUATED, True, True, Action.BLOCK, 1.0, reason))
         check.text = check.text[:most] if extra[TOO_LONG].blocked else check.text
-        held = UNREAD_LENGTH
+        held = _UNREAD_LENGTH
     if trouble is not None:
         extra[STATE] = trouble = setup.told(trouble)
-        held = NOT_KEPT if trouble.blocked else held
+        held = _NOT_KEPT if trouble.blocked else held
     return held
-
-
-def _out_of_time(setup: Setup, stopped: WorkStopped, steps: Iterable[Step]) -> Detail:
-    names = ", ".join(step.name for step in steps if step.enabled)
-    return setup.told(failure(setup.config.on_timeout, f"{stopped.reason}; not checked by {names}"))
-
-
-def _refused_length(length: int, most: int) -> Detail:
-    reason = f"{length:,} characters, at most {most:,} are checked; what is beyond is not kept"
-    return Detail(Status.EVALUATED, blocked=True, found=True, action=Action.BLOCK, confidence=1.0, reason=reason)
 
 
 def _beside(
@@ -411,10 +388,7 @@ def _beside(
         extra[UNREAD] = failure(setup.config.on_unread, unread)
     if forged and setup.mode is not Mode.OFF:
         action = _FORGED_ACTIONS[setup.config.on_forged]
-        blocked = action is Action.BLOCK
-        extra[FORGED] = Detail(
-            Status.EVALUATED, blocked=blocked, found=True, action=action, confidence=1.0, reason=forged
-        )
+        extra[FORGED] = Detail(Status.EVALUATED, action is Action.BLOCK, True, action, 1.0, forged)
     return {name: setup.told(detail) for name, detail in extra.items()}
 
 
@@ -453,9 +427,8 @@ def _redact_before(check: Check) -> None:
                     continue
                 conversation.history.replace_text(number, side, instead)
             else:
-                step = next(
-                    (one for one in turn.tool_steps if one.call_id == call_id and _kind_of(one) is kind), None
-                )
+                steps = turn.tool_calls if kind is TextKind.TOOL_CALL else turn.tool_results
+                step = next((one for one in steps if one.call_id == call_id), None)
                 if isinstance(step, ToolCall):
                     arguments = Arguments(step.arguments)
                     if arguments.text != text:
@@ -467,10 +440,6 @@ def _redact_before(check: Check) -> None:
             if check.state is not None and number != check.turn.number:
                 check.state.turns.add(number)
                 check.state.undo.append(partial(_put_back, turn, *before))
-
-
-def _kind_of(step: ToolStep) -> TextKind:
-    return TextKind.TOOL_CALL if isinstance(step, ToolCall) else TextKind.TOOL_RESULT
 
 
 def _put_back(turn: Turn, prompt: str, response: str | None, metadata: dict[str, Any]) -> None:

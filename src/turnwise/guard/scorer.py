@@ -39,16 +39,12 @@ _BUILDING = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class SideScores:
-    """What an observer says of one side of a turn.
-
-    A principle that the observer says nothing about has no score, and failures are what it tried to score and
-    could not. `unread` is the language of a text that it does not read, so that there is no score.
-    """
+    """What an observer says of one side of a turn."""
 
     scores: Mapping[str, Score]
-    failures: tuple[ObservationFailure, ...] = ()
+    failures: tuple[ObservationFailure, ...] = ()  # what it tried to score and could not
     reasonings: Mapping[str, str] = field(default_factory=dict)
-    unread: str | None = None
+    unread: str | None = None  # the language of a text that it does not read, so that there is no score
 
     def score(self, principle: str) -> Score | None:
         """The score of a principle; None where there is nothing to say of it. A failure is an `ObserverError`."""
@@ -58,10 +54,7 @@ class SideScores:
         return self.scores.get(principle)
 
     def settle(self, finding: Finding) -> Finding:
-        """The finding, or an `ObserverError` where a principle that could not be scored might make it graver.
-
-        A finding in full stands, and says what could not be scored.
-        """
+        """The finding, or an `ObserverError` where a principle that could not be scored might make it graver."""
         if not self.failures:
             return finding
         told = "; ".join(map(_told, self.failures))
@@ -124,11 +117,7 @@ class Scorer:
         return ObserverSession.resumed(self._observer, self._context, conversation_id, parked, goes_on=True)
 
     def score(self, session: ObserverSession, turn: Turn, side: Side) -> SideScores:
-        """Take the next turn into a session and return the scores of one side of it.
-
-        An empty text has no scores, nor has one with hardly a word of an embedded observer. An `ObserverError`
-        means that nothing could be scored: it is not checked.
-        """
+        """Take the next turn into a session; the scores of one side, an `ObserverError` if all failed."""
         observed = session.observe(readable(turn), self._wanted[side]).given
         if not self.waits and hardly_words(turn.text(side) or ""):
             observed = ()
@@ -154,11 +143,7 @@ class Scorer:
     def score_after(
         self, earlier: Iterable[Turn], turn: Turn, side: Side, conversation_id: str = ""
     ) -> SideScores:
-        """The scores of one side of a turn, after earlier turns that are only listened to.
-
-        Nothing is remembered, so checks of one conversation don't wait for each other. For observers that ask a
-        language model this costs no more than a session; one that computes reads every earlier turn anew.
-        """
+        """The scores of one side of a turn, after earlier turns that are only listened to, each time anew."""
         session = self.session(conversation_id)
         for one in earlier:
             session.observe(readable(one))
@@ -239,10 +224,7 @@ class Levels:
 
 @cache
 def shipped_levels() -> Mapping[str, Any]:
-    """The levels that ship, by guardrail and by the side as which texts are read, and what they were set for.
-
-    Written by ``benchmarks/guard_models.py --calibrate --write``.
-    """
+    """The levels that ship, by guardrail and side; written by ``guard_models.py --calibrate --write``."""
     import yaml
 
     text = resources.files("turnwise.guard.guardrails").joinpath(LEVELS_FILE).read_text(encoding="utf-8")
@@ -277,11 +259,7 @@ def single_turn_scorer(observer: str, principle: str) -> Scorer:
 def read_text(
     check: Check, scorer: Scorer, side: Side = Side.PROMPT, undisguised: str | None = None
 ) -> SideScores:
-    """The scores of the text under check without the turns before, asked for once in a check.
-
-    It is read as a prompt by itself, whoever wrote it, or as the reply to its turn's prompt; where something was
-    hidden in it, what it says `undisguised`.
-    """
+    """The scores of the text under check, as a prompt by itself or as a reply, asked for once in a check."""
     text = check.text if undisguised is None else undisguised
     prompt = check.turn.prompt if side is Side.RESPONSE else text
     # The texts are in the key: a guardrail in between may have redacted one.

@@ -38,28 +38,19 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a pipeline was given in place of what the configuration says.
+    """What a pipeline was given in place of what the configuration says."""
 
-    The audit is closed with the pipeline, the store stays open. `tenant` keeps its states apart from those of
-    others in the same store; empty for nobody's. `shared` gives the setup of the pipeline whose audit and store
-    serve where the configuration names none. `on_correction` is told what second looks say afterwards. `person`
-    stands for initiators without a name; empty for nobody.
-    """
-
-    audit: AuditSink | None = None
-    store: StateStore | None = None
-    tenant: str = ""
-    shared: Callable[[], Setup] | None = None
+    audit: AuditSink | None = None  # closed with the pipeline
+    store: StateStore | None = None  # stays open
+    tenant: str = ""  # keeps its states apart from those of others in the store; empty for nobody's
+    shared: Callable[[], Setup] | None = None  # its audit and store serve where the configuration names none
     on_correction: Callable[[Correction], None] | None = None
-    person: str = ""
+    person: str = ""  # stands for initiators without a name; empty for nobody
 
     def for_config(
         self, config: Config, before: Setup | None
     ) -> tuple[Config, AuditSink | None, StateStore | None]:
-        """Audit and store as they were given or are shared, and the configuration that goes with them.
-
-        An audit or store that the configuration itself names, and nobody shares, is not opened here.
-        """
+        """Audit and store as they were given or are shared, and the configuration that goes with them."""
         audit, store = self.audit, self.store
         if self.shared is not None:
             whole = self.shared()
@@ -78,35 +69,28 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A configuration that is built. A check keeps to the one that it began with.
-
-    `steps` are in the order in which they run; `by_kind` and `names` have those that look at each kind of
-    text. `by_person`: a session is all that one person says. `own_clock`: conversations go by
-    another clock than the system's. `lists` is None where a state store keeps no conversations. `opened` is what
-    the pipeline closes in the end. `forgotten` has what was forgotten, by hash. `limited`: rate limits of keys
-    count prompts. `person`: stands for initiators without a name. `clean_names`: names in which these guardrails
-    found nothing.
-    """
+    """A configuration that is built. A check keeps to the one that it began with."""
 
     config: Config
-    steps: tuple[Step, ...]
-    by_kind: Mapping[TextKind, tuple[Step, ...]]
+    steps: tuple[Step, ...]  # in the order in which they run
+    by_kind: Mapping[TextKind, tuple[Step, ...]]  # those that look at each kind of text
     names: Mapping[str, tuple[str, ...]]
-    by_person: bool
+    by_person: bool  # a session is all that one person says
     limits: KeyLimits
     audit: AuditSink | None
     clock: Clock
-    own_clock: bool
+    own_clock: bool  # conversations go by another clock than the system's
     state: GuardState | None
-    lists: MessageLists | None
-    opened: tuple[AuditSink | StateStore, ...]
-    forgotten: StateStore
+    lists: MessageLists | None  # None where a state store keeps no conversations
+    opened: tuple[AuditSink | StateStore, ...]  # what the pipeline closes in the end
+    forgotten: StateStore  # what was forgotten, by hash
     tenant: str = ""
     mode: Mode = Mode.ON
-    limited: bool = False
+    limited: bool = False  # rate limits of keys count prompts
     person: str = ""
     on_correction: Callable[[Correction], None] | None = None
     clean_names: set[str] = field(default_factory=set, init=False, compare=False)
+    """Names in which these guardrails found nothing."""
 
     @classmethod
     def of(cls, config: Config, clock: Clock, given: Given, before: Setup | None = None) -> Self:
@@ -121,7 +105,8 @@ class Setup:
         with ExitStack() as refused:
             if store is None and config.state is not None:
                 kept = None if before is None or before.config.state != config.state else before.state
-                store = config.open_state(clock) if kept is None else kept.store
+                with config.lines.errors_at(("state",)):
+                    store = config.state.open(clock) if kept is None else kept.store
                 if store is not None and kept is None and given.tenant:
                     store = TenantStore(store, given.tenant)
                 if store is not None:
@@ -130,7 +115,8 @@ class Setup:
                         refused.callback(store.close)
             if audit is None and config.audit is not None:
                 known_audit = None if before is None or before.config.audit != config.audit else before.audit
-                audit = config.open_audit(clock) if known_audit is None else known_audit
+                with config.lines.errors_at(("audit",)):
+                    audit = config.audit.open(clock) if known_audit is None else known_audit
             if audit is not None and not lent:
                 opened.append(audit)
             refused.pop_all()

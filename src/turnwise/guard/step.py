@@ -21,11 +21,8 @@ from turnwise.guard.results import Detail, Path, PipelineResult, Status, as_json
 from turnwise.guard.threads import Workers, compute, in_time
 from turnwise.guard.turn_checks import DriftData
 
-DEFAULT = "default"
-"""Stands for the timeout that a guardrail has by itself."""
-
-WAITING_SECONDS = 30.0
-"""Timeout of a guardrail that waits and has none of its own."""
+DEFAULT = "default"  # stands for the timeout that a guardrail has by itself
+WAITING_SECONDS = 30.0  # timeout of a guardrail that waits and has none of its own
 
 DROPPED, UNREAD, NAMES, FORGED = "dropped", "unread", "names", "forged"
 
@@ -39,11 +36,8 @@ said; a text that is too long to be checked; a state store that could not be use
 check that nobody waited for any more.
 """
 
-NOBODY_WAITS = "nobody waits for the check any more"
-"""Why a check was cancelled, where nothing else is known."""
-
-_REASON = 500
-"""Characters of an error's message that a detail keeps."""
+NOBODY_WAITS = "nobody waits for the check any more"  # why a check was cancelled, where nothing else is known
+_REASON = 500  # characters of an error's message that a detail keeps
 
 _BRIEF = 500
 """Characters up to which a guardrail that reads no more than the text runs on the event loop: well under a
@@ -196,8 +190,6 @@ class Step:
             elif self.timeout is not None:
                 finding = await self._workers.arun(lambda: self._ask(check), min(left, self.timeout))
             elif self.guardrail.waits:
-                import asyncio
-
                 finding = await in_time(asyncio.to_thread(self._ask, check), left)
             elif self.cost <= Cost.TEXT and len(check.text) <= _BRIEF:
                 finding = self.guardrail.check(check)
@@ -388,8 +380,7 @@ async def afinish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value:
         run.close()
 
 
-TURN_SECONDS: Final = 60.0
-"""How long a check waits for another one of its conversation in this process."""
+TURN_SECONDS: Final = 60.0  # how long a check waits for another one of its conversation in this process
 
 _POLL_SECONDS: Final = 0.002
 

@@ -28,7 +28,7 @@ from pydantic_core import PydanticCustomError
 
 from turnwise.guard.finding import Action, Redaction, TextKind
 from turnwise.guard.results import Detail, Path, Status
-from turnwise.guard.validation import INITIATOR, GuardMetadataError, adapter_of, mistake_in
+from turnwise.guard.written_values import INITIATOR, GuardMetadataError, adapter_of, mistake_in
 from turnwise.scoring import Score
 from turnwise.sessions import EngagementMode
 
@@ -172,7 +172,9 @@ class _Verdict(_Stored):
     status: StrictStr = ""
 
 
-class _AuditEvent(_Stored):
+class StoredEvent(_Stored):
+    """An event of an audit."""
+
     kind: StrictStr = _needed
     time: StrictStr = _needed
     conversation_id: StrictStr = ""
@@ -203,7 +205,8 @@ class _AuditEvent(_Stored):
 _Kind = TypeVar("_Kind")
 
 
-def _read(kind: type[_Kind], value: object, where: str) -> _Kind:
+def read_as(kind: type[_Kind], value: object, where: str) -> _Kind:
+    """What somebody kept, as one of the models here; `where` names the value in errors."""
     hint: Any = kind
     try:
         found: _Kind = adapter_of(hint).validate_python(value)
@@ -212,33 +215,18 @@ def _read(kind: type[_Kind], value: object, where: str) -> _Kind:
         raise GuardMetadataError(mistake_in(error, value).told(where)) from None
 
 
-def turn_checks(value: object, where: str) -> StoredTurn:
-    """The checks of a turn. `where` names the value in errors, here and below."""
-    return _read(StoredTurn, value, where)
-
-
 def attempts(value: object, where: str) -> list[StoredCheck]:
     """The checks of responses that were blocked and replaced."""
-    return [one.output for one in _read(tuple[_Attempt, ...], value, where) if one.output is not None]
-
-
-def drift(value: object, where: str) -> StoredDrift:
-    """What drift kept of a check."""
-    return _read(StoredDrift, value, where)
+    return [one.output for one in read_as(tuple[_Attempt, ...], value, where) if one.output is not None]
 
 
 def scores(value: object, where: str) -> dict[str, Score]:
     """Scores by principle."""
-    return {name: Score(one.T, one.I, one.F) for name, one in _read(dict[str, _Triple], value, where).items()}
+    return {name: Score(one.T, one.I, one.F) for name, one in read_as(dict[str, _Triple], value, where).items()}
 
 
 def refusals(value: object, where: str) -> tuple[int, list[dict[str, Any]]]:
     """How many prompts a rate limit refused, and the latest of them, oldest first."""
-    read = _read(_Refusals, value, where)
+    read = read_as(_Refusals, value, where)
     latest = [dict(one) | {"timestamp": one.timestamp.isoformat()} for one in read.latest]
     return max(read.count, len(latest)), latest
-
-
-def check_audit_event(record: object) -> None:
-    """Refuse what is no event of an audit."""
-    _read(_AuditEvent, record, "")

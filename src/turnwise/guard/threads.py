@@ -29,14 +29,9 @@ class TookTooLongError(TurnwiseError):
     """A call did not end in time, or could not begin because earlier ones still hang."""
 
 
-LONG = 2_000
-"""Characters of a text from which its checks are long ones, which short ones overtake."""
-
-_ASKED_SECONDS = 0.1
-"""How often who waits for a call asks whether the check is still wanted."""
-
-IDLE_SECONDS = 30.0
-"""How long a thread waits for its next call before it ends."""
+LONG = 2_000  # characters of a text from which its checks are long ones, which short ones overtake
+_ASKED_SECONDS = 0.1  # how often who waits for a call asks whether the check is still wanted
+IDLE_SECONDS = 30.0  # how long a thread waits for its next call before it ends
 
 
 class Workers(Generic[Value]):

@@ -17,7 +17,7 @@ from turnwise.conversation.tool_log import CALLS, RESULTS, TEXTS
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
 from turnwise.guard.finding import CONTEXT, TextKind
 from turnwise.guard.results import Detail, PipelineResult
-from turnwise.guard.validation import INITIATOR, GuardMetadataError, shown_key
+from turnwise.guard.written_values import INITIATOR, GuardMetadataError, shown_key
 from turnwise.scoring import Score
 from turnwise.sessions import Stance
 
@@ -27,25 +27,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DriftData(Mapping[str, Any]):
-    """What drift keeps with a turn, as the data of its `Detail`; a mapping of JSON values.
-
-    `threshold` is None where it is not known or endless, `warn` None for never. `trajectory` says whose texts were
-    judged, and as what: ``initiator``, ``responder`` or ``replies``. `components` are T, I and F by principle, one
-    after the other; `gave_way` is the turn at which the model gave way, where that holds the conversation.
-    """
+    """What drift keeps with a turn, as the data of its `Detail`; a mapping of JSON values."""
 
     detector: str
     score: float
-    threshold: float | None
-    warn: float | None
+    threshold: float | None  # None where it is not known or endless
+    warn: float | None  # None for never
     active: bool
     turn: int = 0
-    trajectory: str = INITIATOR
+    trajectory: str = INITIATOR  # whose texts were judged, and as what: initiator, responder or replies
     speaker: str = ""
     principles: tuple[str, ...] = ()
-    components: array[float] = field(default_factory=lambda: array("d"))
+    components: array[float] = field(default_factory=lambda: array("d"))  # T, I and F of each principle in turn
     second_look: Mapping[str, Any] | None = None
-    gave_way: int | None = None
+    gave_way: int | None = None  # turn at which the model gave way, where that holds the conversation
 
     @property
     def scores(self) -> dict[str, dict[str, float]]:
@@ -61,7 +56,6 @@ class DriftData(Mapping[str, Any]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        looked = {} if self.second_look is None else {"second_look": dict(self.second_look)}
         return {
             "detector": self.detector,
             "score": self.score,
@@ -73,7 +67,7 @@ class DriftData(Mapping[str, Any]):
             "speaker": self.speaker,
             "scores": self.scores,
             **({} if self.gave_way is None else {"gave_way": self.gave_way}),
-            **looked,
+            **({} if self.second_look is None else {"second_look": dict(self.second_look)}),
         }
 
     def __getitem__(self, key: str) -> Any:
@@ -88,19 +82,14 @@ class DriftData(Mapping[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class TextCheck:
-    """One check of one text of a turn.
-
-    `names` and `verdicts` are of the guardrails in the order in which they ran. `timestamp` is when the check
-    ended, aware. `stance` is that after it, where a guardrail knows it, a mapping where the check was read from
-    JSON.
-    """
+    """One check of one text of a turn."""
 
     pipeline_type: TextKind
-    timestamp: datetime
+    timestamp: datetime  # when the check ended, aware
     blocked: bool
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the guardrails in the order in which they ran
     verdicts: tuple[Detail, ...]
-    stance: Stance | Mapping[str, Any] | None = None
+    stance: Stance | Mapping[str, Any] | None = None  # after it; a mapping where it was read from JSON
     tool: str | None = None
     call_id: str | None = None
 
@@ -160,8 +149,7 @@ class TextCheck:
         }
 
 
-NO_CHECKS: Final[Mapping[str, TextCheck]] = MappingProxyType({})
-"""Of a turn without tools."""
+NO_CHECKS: Final[Mapping[str, TextCheck]] = MappingProxyType({})  # of a turn without tools
 
 
 def _no_checks() -> Mapping[str, TextCheck]:
@@ -170,19 +158,14 @@ def _no_checks() -> Mapping[str, TextCheck]:
 
 @dataclass(frozen=True, slots=True)
 class TurnChecks:
-    """The last check of each text of a turn, apart and joined.
-
-    `last` is the kind of text that was checked last. Calls and results are in order, by id of the call; `texts`,
-    which the responder said beside calls, by id of the first of them; descriptions of tools, documents and memory
-    by their own.
-    """
+    """The last check of each text of a turn, apart and joined."""
 
     input: TextCheck | None
     output: TextCheck | None
-    last: TextKind
-    tool_calls: Mapping[str, TextCheck] = field(default_factory=_no_checks)
-    tool_results: Mapping[str, TextCheck] = field(default_factory=_no_checks)
-    texts: Mapping[str, TextCheck] = field(default_factory=_no_checks)
+    last: TextKind  # that was checked last
+    tool_calls: Mapping[str, TextCheck] = field(default_factory=_no_checks)  # in order, by id
+    tool_results: Mapping[str, TextCheck] = field(default_factory=_no_checks)  # in order, by id of the call
+    texts: Mapping[str, TextCheck] = field(default_factory=_no_checks)  # beside calls, by id of the first of them
     tool_description: Mapping[str, TextCheck] = field(default_factory=_no_checks)
     document: Mapping[str, TextCheck] = field(default_factory=_no_checks)
     memory: Mapping[str, TextCheck] = field(default_factory=_no_checks)
@@ -207,10 +190,7 @@ class TurnChecks:
         return getattr(self, key, None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return them as JSON values.
-
-        Of a guardrail that checked several texts, ``details`` of the turn have what it said at the last check.
-        """
+        """Return them as JSON values; ``details`` of the turn have what each guardrail said at its last check."""
         records = self.records
         latest = max((one for one in records if one.pipeline_type is self.last), key=lambda one: one.timestamp)
         in_time = [*(one for one in records if one is not latest), latest]
@@ -244,10 +224,10 @@ def read_checks(value: object, number: int) -> TurnChecks | None:
     """The checks of a turn from its metadata, live or back from JSON; None where there are none."""
     if value is None or isinstance(value, TurnChecks):
         return value
-    from turnwise.guard.stored_checks import turn_checks
+    from turnwise.guard.stored_checks import StoredTurn, read_as
 
     where = f"turn {number}: {GUARD_KEY}"
-    return _turn_checks(turn_checks(value, where), where)
+    return _turn_checks(read_as(StoredTurn, value, where), where)
 
 
 def _turn_checks(stored: StoredTurn, where: str) -> TurnChecks | None:
@@ -293,20 +273,15 @@ def readable_checks(value: object, number: int) -> TurnChecks | None:
 
 
 def with_check(number: int, check: TextCheck, section: str, before: object) -> TurnChecks:
-    """The checks of a turn after one more; earlier ones that can't be read are left out.
-
-    `section` is where a call or result of a tool belongs, empty for a prompt or a response.
-    """
+    """The checks of a turn after one more, in a section of `SECTIONS`, or "" for a prompt or a response."""
     known = before if isinstance(before, TurnChecks) else readable_checks(before, number)
     kind = check.pipeline_type
     if known is None:
         known = TurnChecks(None, None, kind)
+    changed: dict[str, Any] = {"input" if kind is TextKind.INPUT else "output": check}
     if section:
-        changed: dict[str, Any] = {section: {**getattr(known, section), check.call_id: check}}
-        return replace(known, last=kind, **changed)
-    if kind is TextKind.INPUT:
-        return replace(known, input=check, last=kind)
-    return replace(known, output=check, last=kind)
+        changed = {section: {**getattr(known, section), check.call_id: check}}
+    return replace(known, last=kind, **changed)
 
 
 def with_text_beside(before: object, identity: str) -> object:
@@ -349,23 +324,12 @@ def drift_in(detail: Detail, where: str) -> DriftData | None:
         return data
     if "score" not in data or not isinstance(data.get("detector"), str):
         return None
-    from turnwise.guard.stored_checks import drift
+    from turnwise.guard.stored_checks import StoredDrift, read_as
 
-    stored = drift(data, where)
-    return DriftData(
-        detector=stored.detector,
-        score=stored.score,
-        threshold=stored.threshold,
-        warn=stored.warn,
-        active=stored.active,
-        turn=stored.turn,
-        trajectory=stored.trajectory,
-        speaker=stored.speaker,
-        second_look=stored.second_look,
-        gave_way=stored.gave_way,
-        principles=tuple(stored.scores),
-        components=array("d", (part for one in stored.scores.values() for part in (one.T, one.I, one.F))),
-    )
+    kept = dict(read_as(StoredDrift, data, where))
+    scores = kept.pop("scores")
+    components = array("d", (part for one in scores.values() for part in (one.T, one.I, one.F)))
+    return DriftData(**kept, principles=tuple(scores), components=components)
 
 
 def kept_scores(turn: Turn, trajectory: str = INITIATOR) -> dict[str, Score] | None:

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from turnwise._support.locations import to_path
 from turnwise.errors import GuardError
 from turnwise.guard.audit.record import CHECK, GAP
-from turnwise.guard.validation import Lines, check_keys, read_yaml, settings_of
+from turnwise.guard.written_values import Lines, check_keys, read_yaml, settings_of
 from turnwise.operations.audit_report import blocks_of, details_of
 from turnwise.operations.delivery import ReceiverSettings
 

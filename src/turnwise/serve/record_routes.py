@@ -10,8 +10,8 @@ from fastapi.responses import Response
 
 from turnwise.conversation import Conversation
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
+from turnwise.forensics import analyze_conversation_forensics
 from turnwise.guard import Forgotten
-from turnwise.guard.forensics import analyze_conversation_forensics
 from turnwise.guard.turn_checks import readable_checks
 from turnwise.serve.bodies import ConversationRequest, Id, Problem
 from turnwise.serve.check_routes import json_response

@@ -16,7 +16,7 @@ from turnwise.errors import GuardError, StateError, UsageError
 from turnwise.guard.config import Config, with_observer
 from turnwise.guard.setup import Given, Setup
 from turnwise.guard.state.settings import StateSettings
-from turnwise.guard.validation import read_yaml, settings_of
+from turnwise.guard.written_values import read_yaml, settings_of
 
 VARIABLE: Final = "TURNWISE_API_KEYS"
 """The environment variable that holds keys, apart by commas or spaces."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,35 +14,38 @@ import pytest
 
 from turnwise.conversation import Conversation
 from turnwise.errors import GuardError, StoreCorruptError
-from turnwise.guard import GuardrailPipeline
-from turnwise.guard.audit import AuditQuestion, export_csv, read_audit
+from turnwise.guard import AuditQuestion, GuardrailPipeline, export_csv, read_audit
 from turnwise.store import Store
 
 START = datetime(2025, 1, 1, 12, tzinfo=UTC)
 Fill = Callable[[str], Path]
 
 
-@pytest.fixture
-def fill(tmp_path: Path) -> Fill:
-    """Return a function that writes six checks of three conversations, a minute apart, into a kind of audit."""
-
-    def write(sink: str) -> Path:
-        path = tmp_path / ("audit.jsonl" if sink == "jsonl" else "work.db")
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return where six checks of three conversations are, a minute apart, by kind of audit."""
+    folder = tmp_path_factory.mktemp("written")
+    places = {"jsonl": folder / "audit.jsonl", "store": folder / "work.db"}
+    for sink, path in places.items():
         now = START
         config: dict[str, Any] = {
             "name": "tested",
             "guardrails": [{"pii": {"action": "warn"}}, {"length": {"max_characters": 50}}],
             "audit": {"path": str(path), "sink": sink},
         }
-        with GuardrailPipeline(config, clock=lambda: now) as pipeline:
+        with GuardrailPipeline(config, clock=lambda: now) as pipeline:  # noqa: B023 - it is closed in the same round
             for name in ("a", "b", "c"):
                 chat = Conversation(f"user-{name}", "bot", conversation_id=name)
                 for text in ("Mail bob@example.com", "long " * (20 if name == "b" else 1)):
                     pipeline.check_input(text, conversation=chat, session_id=f"session-{name}")
                     now += timedelta(minutes=1)
-        return path
+    return places
 
-    return write
+
+@pytest.fixture
+def fill(written: dict[str, Path], tmp_path: Path) -> Fill:
+    """Return a function that gives a test its own copy of a kind of audit."""
+    return lambda sink: Path(shutil.copy(written[sink], tmp_path))
 
 
 BOTH = pytest.mark.parametrize("sink", ["jsonl", "store"])

@@ -15,10 +15,17 @@ import pytest
 
 from turnwise.conversation import Conversation
 from turnwise.errors import GuardError
-from turnwise.guard import Check, Finding, Guardrail, GuardrailPipeline
-from turnwise.guard.audit import AuditQuestion, AuditSettings, AuditWriter, read_audit
-from turnwise.guard.audit.record import Recorder, Redactor
-from turnwise.guard.audit.sinks import JsonLinesSink
+from turnwise.guard import (
+    GUARDRAILS,
+    AuditQuestion,
+    AuditSettings,
+    Check,
+    Finding,
+    Guardrail,
+    GuardrailPipeline,
+    guardrail,
+    read_audit,
+)
 
 Records = Callable[[], list[dict[str, Any]]]
 Make = Callable[..., GuardrailPipeline]
@@ -136,10 +143,11 @@ def test_raw_text_only_where_it_is_asked_for(make_pipeline: Make, records: Recor
     assert event["participants"]["initiator"] == MAIL
 
 
-def test_what_cannot_be_searched_is_withheld(log: Path, records: Records) -> None:
-    sink = JsonLinesSink(log)
-    audit = AuditWriter(lambda: sink, Recorder("redacted", Redactor([Broken()])))
-    with GuardrailPipeline({"guardrails": [Careless()]}, audit=audit) as pipeline:
+def test_what_cannot_be_searched_is_withheld(log: Path, records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GUARDRAILS, "_parts", dict(GUARDRAILS._parts))
+    guardrail("broken_redactor")(Broken)
+    config = {"guardrails": [Careless()], "audit": {"path": str(log), "redact": ["broken_redactor"]}}
+    with GuardrailPipeline(config) as pipeline:
         pipeline.check_input(SAID)
     assert SSN not in log.read_text()
     assert records()[0]["text"] == "[WITHHELD]"

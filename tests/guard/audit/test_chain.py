@@ -9,8 +9,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +19,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from turnwise.conversation import Conversation
-from turnwise.guard import GuardrailPipeline
-from turnwise.guard.audit import AuditSettings, read_audit, verify_audit
-from turnwise.guard.audit.reader import erase_audit
-from turnwise.guard.audit.sinks import JsonLinesSink, StoreSink
+from turnwise.guard import AuditSettings, GuardrailPipeline, read_audit, verify_audit
 
 Records = Callable[[], list[dict[str, Any]]]
 EVENTS = 30
 
 
-def event(number: int, who: str = "ann") -> dict[str, Any]:
-    return {
-        "v": 1,
-        "kind": "check",
-        "time": f"2025-01-01T00:00:{number % 60:02}.000000+00:00",
-        "conversation_id": f"chat-{who}",
-        "blocked": False,
-        "reasons": [f"{who} said ‘{number}’"],
-        "text": f"text {number} of {who}",
-    }
+def event(number: int) -> dict[str, Any]:
+    """Return an event that nobody chained."""
+    return {"v": 1, "kind": "check", "time": "2025-01-01T00:00:00.000000+00:00", "text": f"text {number}"}
 
 
 @pytest.fixture(params=["jsonl", "store"])
@@ -45,15 +35,16 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / ("audit.jsonl" if request.param == "jsonl" else "audit.db"))
 
 
-def sink_of(place: str) -> JsonLinesSink | StoreSink:
-    return StoreSink(place) if place.endswith(".db") else JsonLinesSink(place)
+def pipeline_to(place: str) -> GuardrailPipeline:
+    audit = {"path": place, "sink": "store" if place.endswith(".db") else "jsonl", "text": "raw"}
+    config = {"guardrails": [{"length": {"max_characters": 99}}], "audit": audit}
+    return GuardrailPipeline(config, clock=lambda: datetime(2025, 1, 1, tzinfo=UTC))
 
 
-def filled(place: str, count: int = EVENTS, who: str = "ann") -> None:
-    sink = sink_of(place)
-    for number in range(1, count + 1):
-        sink.append([event(number, who)])
-    sink.close()
+def filled(place: str, count: int = EVENTS) -> None:
+    with pipeline_to(place) as pipeline:
+        for number in range(1, count + 1):
+            pipeline.check_input(f"‘text’ {number}", Conversation("ann", "bot", conversation_id=f"chat-{number}"))
 
 
 Lines = list[bytes]
@@ -138,9 +129,7 @@ def test_the_line_after_one_that_was_written_anew_does_not_follow(tmp_path: Path
     filled(str(log), 3)
     other = tmp_path / "other" / "audit.jsonl"
     other.parent.mkdir()
-    sink = JsonLinesSink(other)
-    sink.append([event(1), event(7)])
-    sink.close()
+    filled(str(other), 2)
     lines, made = (path.read_bytes().splitlines(keepends=True) for path in (log, other))
     log.write_bytes(lines[0] + made[1] + lines[2])
     places = [(place, what) for place, what in verify_audit(log).damage]
@@ -244,10 +233,6 @@ def test_the_chain_goes_over_files_that_were_moved_away(tmp_path: Path) -> None:
     assert verify_audit(log, first=7).intact
 
 
-def _says(texts: set[str], record: Mapping[str, Any]) -> bool:
-    return record.get("text") in texts
-
-
 @given(st.lists(st.sampled_from(["ann", "ben", "eve"]), min_size=1, max_size=12), st.sets(st.integers(0, 11)))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_erasure_anywhere_leaves_a_chain_that_verifies(
@@ -255,15 +240,14 @@ def test_erasure_anywhere_leaves_a_chain_that_verifies(
 ) -> None:
     for name in ("audit.jsonl", "audit.db"):
         place = str(tmp_path_factory.mktemp("audit") / name)
-        sink = sink_of(place)
-        for number, who in enumerate(people):
-            sink.append([event(number, who)])
-        sink.close()
         texts = {f"text {number} of {who}": number in chosen for number, who in enumerate(people)}
-        wanted = {text for text, gone in texts.items() if gone}
-        erased = erase_audit(place, partial(_says, wanted), "forgotten")
+        with pipeline_to(place) as pipeline:
+            for (text, gone), who in zip(texts.items(), people, strict=True):
+                chat = Conversation(who, "bot", conversation_id="gone" if gone else "stays")
+                pipeline.check_input(text, chat)
+            receipt = pipeline.forget_conversation("gone")
         count = sum(texts.values())
-        assert sum(erased.events.values()) == count
+        assert sum(receipt.audit.values()) == count
         found = verify_audit(place)
         assert found.intact and (found.erased, found.events) == (count, len(people) + (count > 0))
         left = Path(place).read_bytes().decode("latin-1")
@@ -278,7 +262,8 @@ def test_erasure_anywhere_leaves_a_chain_that_verifies(
 def test_an_erased_line_that_no_event_speaks_of_is_damage(tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
     filled(str(log), 3)
-    erase_audit(log, lambda record: record.get("text") == "text 2 of ann", "forgotten")
+    with pipeline_to(str(log)) as pipeline:
+        pipeline.forget_conversation("chat-2")
     assert verify_audit(log).intact
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(lines[1].replace(b'"erased":"20', b'"erased":"19').join([lines[0], b"".join(lines[2:])]))

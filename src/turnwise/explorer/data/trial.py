@@ -10,9 +10,9 @@ from uuid import uuid4
 from turnwise._support.bounded import read_json
 from turnwise.conversation import Conversation
 from turnwise.errors import ConversationError, UsageError
+from turnwise.forensics import analyze_conversation_forensics, checks_of, replay_pipeline
 from turnwise.guard import GuardrailPipeline, PipelineResult
 from turnwise.guard.config import Config, preset_names, preset_summary
-from turnwise.guard.forensics import analyze_conversation_forensics, checks_of, replay_pipeline
 
 MOST_TEXT: Final = 1_000_000
 """Characters of a conversation that is pasted."""

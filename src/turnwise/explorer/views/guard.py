@@ -30,7 +30,7 @@ from turnwise.explorer.parts import (
     text_field,
 )
 from turnwise.explorer.views.guard_checks import TryView, check_row, checks_table, timeline
-from turnwise.guard.forensics import in_words
+from turnwise.forensics import in_words
 from turnwise.operations import AuditReport, report_audit
 from turnwise.operations.audit_report import KINDS
 from turnwise.rates import Rate

@@ -27,8 +27,8 @@ from turnwise.explorer.parts import (
     section,
     text,
 )
+from turnwise.forensics import in_words
 from turnwise.guard import Detail, PipelineResult
-from turnwise.guard.forensics import in_words
 from turnwise.scoring import Score
 
 _CHECK = """<q-tr v-for="row in [props.row]" :props="props" :class="row.verdict" data-item="row" tabindex="-1"><td>

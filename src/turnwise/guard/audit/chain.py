@@ -25,8 +25,7 @@ ERASURE, TORN = "erasure", "torn"
 KEY_VARIABLE: Final = "TURNWISE_AUDIT_KEY"
 """Environment variable with a secret: without it nobody can make hashes that verify."""
 
-START: Final = "0" * 64
-"""Stands for the hash before the first event."""
+START: Final = "0" * 64  # stands for the hash before the first event
 
 _OF_CHECKS: Final = (
     "pipeline",
@@ -105,10 +104,7 @@ Wanted = Callable[[Mapping[str, Any]], bool]
 
 
 class Erasing:
-    """Erases the personal parts of the events that are wanted, and makes the event that tells of it.
-
-    `why` is written in that event; `now` is aware.
-    """
+    """Erases the personal parts of the events that are wanted, and makes the event that tells of it, and why."""
 
     def __init__(self, wanted: Wanted, why: str, now: datetime) -> None:
         self._wanted = wanted
@@ -206,21 +202,16 @@ class Verification:
 
 @dataclass(slots=True)
 class ChainReader:
-    """Follows a chain line by line, or row by row, and notes where it breaks.
+    """Follows a chain line by line, or row by row, and notes where it breaks."""
 
-    `key` is the secret of its hashes, empty for none; `expected` a hash that has to occur in it; `first` the
-    number of its first event, where earlier ones are known to be gone.
-    """
-
-    key: bytes
-    expected: str | None = None
-    first: int = 1
+    key: bytes  # the secret of its hashes, empty for none
+    expected: str | None = None  # a hash that has to occur in it
+    first: int = 1  # number of its first event, where earlier ones are known to be gone
     damage: list[Damage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     events: int = 0
     last: Head = field(init=False)
-    _sure: bool = field(init=False)
-    """Whether `last` is what the line before says, which was intact."""
+    _sure: bool = field(init=False)  # `last` is what the line before says, which was intact
     _unchained: int = 0
     _unreadable: str | None = None
     _erased: dict[int, tuple[str, str]] = field(default_factory=dict)
@@ -296,11 +287,7 @@ class ChainReader:
             self._broken(place, "it is not JSON")
 
     def end(self, name: str, kept: Head | None = None, *, cut_off: bool = False) -> Verification:
-        """What was found.
-
-        `kept` is the last event by the file beside the audit, None without one; `cut_off` tells of a last line
-        without end.
-        """
+        """What was found; `kept` is the last event by the file beside the audit, None without one."""
         if self._unreadable is not None and cut_off and (kept is None or kept.n <= self.last.n):
             self.notes.append(f"{self._unreadable}, the last one, was cut off while it was written")
             self._unreadable = None

@@ -6,7 +6,7 @@ import csv
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ from turnwise.guard.audit.record import CHECK, CORRECTION, GAP, pseudonym, time_
 from turnwise.guard.audit.sinks import Erased, JsonLinesSink, StoreSink, verify_file
 from turnwise.guard.audit.writer import erase_in
 from turnwise.guard.names import canonical_name, short_id
-from turnwise.guard.validation import GuardMetadataError
+from turnwise.guard.written_values import GuardMetadataError
 
 _SQLITE: Final = b"SQLite format 3\0"
 
@@ -114,19 +114,11 @@ class AuditAnswer:
     checked: int = 0
 
 
-@dataclass(slots=True)
 class _Wanted:
     """A question, made ready to be asked of many records."""
 
-    question: AuditQuestion
-    conversations: tuple[str, ...] = field(init=False)
-    sessions: tuple[str, ...] = field(init=False)
-    people: tuple[str, ...] = field(init=False)
-    since: str | None = field(init=False)
-    until: str | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        asked = self.question
+    def __init__(self, asked: AuditQuestion) -> None:
+        self.question = asked
         self.conversations, self.sessions = names_of(asked.conversation_id), spellings_of(asked.session_id)
         self.people = spellings_of(asked.person)
         self.since = None if asked.since is None else time_text(asked.since)
@@ -152,24 +144,36 @@ class _Wanted:
 
 
 def read_audit(location: str | Path, question: AuditQuestion | None = None) -> AuditAnswer:
-    """What an audit holds of what is asked for, by default everything; torn lines are named and left out.
+    """Return what an audit holds of what is asked for; torn lines are named and left out.
 
-    `location` is a JSON Lines file, or a store: a file or ``postgresql://...``. Raises GuardError where the
-    file can't be read or is no audit, StoreError where the store can't be opened.
+    Args:
+        location: a JSON Lines file, or a store: a file or ``postgresql://...``.
+        question: what is asked for; None for everything.
+
+    Raises:
+        GuardError: the file can't be read, or is no audit.
+        StoreError: the store can't be opened.
     """
     wanted = _Wanted(question or AuditQuestion())
     place = audit_at(location)
-    return _of_store(place, wanted) if isinstance(place, str) else _of_file(place, wanted)
+    if isinstance(place, Path):
+        return _answer(_lines_of(place, wanted), wanted)
+    from turnwise.store import Store
+
+    with Store(place) as store:
+        events = store.audit.events(
+            conversation_ids=wanted.conversations,
+            session_ids=wanted.sessions,
+            since=wanted.question.since,
+            until=wanted.question.until,
+        )
+        return _answer(events, wanted, latest_first=True)
 
 
 def stream_audit(
     location: str | Path, since: datetime | None = None, until: datetime | None = None
 ) -> Iterator[dict[str, Any] | str]:
-    """Yield the events of an audit in the time asked for, one after the other, and what a line is that is none.
-
-    Those of a file come as they were written, those of a store the latest first. Arguments and errors as for
-    `read_audit`.
-    """
+    """Yield the events in the time asked for, a store's latest first, and what a line is that is none."""
     place = audit_at(location)
     if isinstance(place, Path):
         yield from _lines_of(place, _Wanted(AuditQuestion(since=since, until=until)))
@@ -200,20 +204,23 @@ def _lines_of(path: Path, wanted: _Wanted) -> Iterator[dict[str, Any] | str]:
         raise GuardError(f"{path} is not an audit ({first}): name a file that a guard's audit wrote")
 
 
-def _of_file(path: Path, wanted: _Wanted) -> AuditAnswer:
-    unreadable: list[str] = []
-    found: deque[dict[str, Any]] = deque(maxlen=wanted.question.limit)
+def _answer(events: Iterable[dict[str, Any] | str], wanted: _Wanted, *, latest_first: bool = False) -> AuditAnswer:
+    limit, checked = wanted.question.limit, 0
+    found: deque[dict[str, Any]] = deque(maxlen=limit)
     gaps: list[dict[str, Any]] = []
-    checked = 0
-    for event in _lines_of(path, wanted):
+    unreadable: list[str] = []
+    for event in events:
         if isinstance(event, str):
             unreadable.append(event)
         elif event["kind"] == GAP:
             gaps.append(event)
         elif event["kind"] in (CHECK, CORRECTION):
             checked += event["kind"] == CHECK
-            if wanted.matches(event):
+            if not (latest_first and len(found) == limit) and wanted.matches(event):
                 found.append(event)
+    if latest_first:
+        found.reverse()
+        gaps.reverse()
     return AuditAnswer(tuple(found), tuple(gaps), tuple(unreadable), checked)
 
 
@@ -242,10 +249,10 @@ def problem_of(record: object) -> str | None:
     >>> problem_of({"kind": "check", "time": "2025-01-01T00:00:00+00:00", "reasons": 5})
     'reasons is 5, not a list'
     """
-    from turnwise.guard.stored_checks import check_audit_event
+    from turnwise.guard.stored_checks import StoredEvent, read_as
 
     try:
-        check_audit_event(record)
+        read_as(StoredEvent, record, "")
     except GuardMetadataError as error:
         return str(error)
     return None
@@ -256,37 +263,20 @@ def missing_in(gap: Mapping[str, Any]) -> int:
     return (gap.get("dropped") or 0) + (gap.get("unwritten") or 0)
 
 
-def _of_store(location: str, wanted: _Wanted) -> AuditAnswer:
-    from turnwise.store import Store
-
-    asked = wanted.question
-    found: list[dict[str, Any]] = []
-    gaps, checked = [], 0
-    with Store(location) as store:
-        for record in store.audit.events(
-            conversation_ids=wanted.conversations,
-            session_ids=wanted.sessions,
-            since=asked.since,
-            until=asked.until,
-        ):
-            if record["kind"] == GAP:
-                gaps.append(record)
-            if record["kind"] not in (CHECK, CORRECTION):
-                continue
-            checked += record["kind"] == CHECK
-            if len(found) != asked.limit and wanted.matches(record):
-                found.append(record)
-    return AuditAnswer(tuple(reversed(found)), tuple(reversed(gaps)), (), checked)
-
-
 def verify_audit(location: str | Path, *, expected: str | None = None, first: int = 1) -> Verification:
-    """Where the chain of an audit breaks, if it does.
+    """Return where the chain of an audit breaks, if it does.
 
     Files that rotation moved away are part of a file's chain: those beside it whose names begin like its own.
     Where the environment variable ``TURNWISE_AUDIT_KEY`` is set, hashes have to be made with that key.
 
-    `location` is as for `read_audit`; `expected` a hash that has to occur in the chain, such as the head of an
-    earlier verification; `first` the number of the first event, where files with earlier ones were deleted.
+    Args:
+        location: as for `read_audit`.
+        expected: a hash that has to occur in the chain, such as the head of an earlier verification.
+        first: number of the first event, from 1, where files with earlier ones were deleted.
+
+    Raises:
+        GuardError: the file can't be read.
+        StoreError: the store can't be opened.
     """
     place = audit_at(location)
     if isinstance(place, Path):
@@ -339,7 +329,15 @@ def _fired(record: Mapping[str, Any], guardrail: str) -> bool:
 
 
 def export_csv(events: Iterable[Mapping[str, Any]], path: str | Path) -> int:
-    """Write checks to a CSV file, replacing one that is there; returns how many rows."""
+    """Write checks to a CSV file, replacing one that is there, and return how many rows.
+
+    Args:
+        events: events of an audit, such as `AuditAnswer.events`.
+        path: the file.
+
+    Raises:
+        GuardError: the file can't be written.
+    """
     count = 0
     try:
         with to_path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:

@@ -20,14 +20,12 @@ from turnwise.guard.names import canonical_name
 from turnwise.guard.results import Correction, Detail, Outcome, PipelineResult, Status
 from turnwise.guard.step import redacted
 
-VERSION: Final = 1
-"""Of what is written; a later one may have other keys."""
+VERSION: Final = 1  # of what is written; a later one may have other keys
 
 CHECK, GAP, CORRECTION = "check", "gap", "correction"
 """Kinds of events: one check, a number of missing events, and what a second look said of a check afterwards."""
 
-_DEPTH = 12
-"""Levels of nesting that are written; deeper values are left out."""
+_DEPTH = 12  # levels of nesting that are written; deeper values are left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +208,7 @@ class Recorder:
 
 
 def gap_record(now: datetime, *, dropped: int, policy: str, unwritten: int, error: str | None) -> dict[str, Any]:
-    """The record of missing events.
-
-    `dropped` had no room in the full queue, under `policy`; `unwritten` were not taken by the file, because of
-    `error`.
-    """
+    """The record of events that a full queue dropped under a policy, or an error kept from the file."""
     return {
         "v": VERSION,
         "kind": GAP,
@@ -242,11 +236,8 @@ _HEX = frozenset(string.digits + "abcdef")
 _HEX_LENGTHS = (32, 64)
 _UUID_LENGTHS = [8, 4, 4, 4, 12]
 
-_SHORT = 64
-"""Characters of a text that is remembered with what came of it."""
-
-_REMEMBERED = 1024
-"""Texts that are remembered at most."""
+_SHORT = 64  # characters of a text that is remembered with what came of it
+_REMEMBERED = 1024  # texts that are remembered at most
 
 _HASH = "sha256:"
 _HASH_DIGITS = 32

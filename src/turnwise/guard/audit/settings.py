@@ -13,14 +13,9 @@ from turnwise.errors import GuardError
 if TYPE_CHECKING:
     from turnwise.guard.audit.writer import AuditWriter, RecordSink
 
-MOST_EVENTS = 10_000_000
-"""Largest queue."""
-
-MOST_SECONDS = 60.0
-"""Longest time that a check may wait for the audit."""
-
-MOST_DAYS = 36_500
-"""Longest time that events are kept, in days, where they are not kept for ever."""
+MOST_EVENTS = 10_000_000  # largest queue
+MOST_SECONDS = 60.0  # longest time that a check may wait for the audit
+MOST_DAYS = 36_500  # longest time that events are kept, in days, where they are not kept for ever
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,13 +309,11 @@ def verify_file(path: Path, *, expected: str | None = None, first: int = 1) -> V
 
 
 def files_of(path: Path) -> tuple[list[Path], list[Path]]:
-    """The files that rotation moved away, in the order of their events, and those that can't be read.
-
-    They begin with the name of the file that is written to, and have no head file of their own.
-    """
+    """The files that rotation moved away, in the order of their events, and those that can't be read."""
     found: list[tuple[int, Path]] = []
     unread: list[Path] = []
     for other in sorted(path.parent.iterdir()):
+        # They begin with the name of the file that is written to, and have no head file of their own.
         if (
             other == path
             or not other.name.startswith(path.stem)

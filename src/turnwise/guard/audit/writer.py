@@ -42,9 +42,9 @@ class EventQueue:
         lock = RLock()
         self._filled, self._emptied = Condition(lock), Condition(lock)
         self._idle = False
-        self._closed = False
-        self._taken = self._settled = 0
-        self._put = 0
+        self.closed = False
+        """Whether it takes no more events."""
+        self._put = self._settled = 0
         self.dropped = 0
 
     def __len__(self) -> int:
@@ -55,16 +55,11 @@ class EventQueue:
         """How many events wait, or were taken and neither written nor given up."""
         return self._put - self._settled
 
-    @property
-    def closed(self) -> bool:
-        """Whether it takes no more events."""
-        return self._closed
-
     def put(self, event: AuditEvent) -> None:
         """Take an event, or drop one and count it; after closing, the event is left out uncounted."""
         size = len(event.result.text)
         with self._filled:
-            if self._closed:
+            if self.closed:
                 return
             if self._full(size) and not self._room(size):
                 self.dropped += 1
@@ -79,14 +74,13 @@ class EventQueue:
     def take(self, most: int) -> list[AuditEvent] | None:
         """Wait for events, and take at most so many; None when the queue is closed and empty."""
         with self._filled:
-            while not self._events and not self._closed:
+            while not self._events and not self.closed:
                 self._idle = True
                 self._filled.wait()
             if not self._events:
                 return None
             taken = [self._events.popleft() for _ in range(min(most, len(self._events)))]
             self._held -= sum(len(event.result.text) for event in taken)
-            self._taken += len(taken)
             self._emptied.notify_all()
             return taken
 
@@ -110,7 +104,7 @@ class EventQueue:
     def close(self) -> None:
         """Take no more events; those that wait can still be taken."""
         with self._filled:
-            self._closed = True
+            self.closed = True
             self._idle = False
             self._filled.notify_all()
             self._emptied.notify_all()
@@ -129,19 +123,16 @@ class EventQueue:
             return True
         if self._when_full == BLOCK:
             end = monotonic() + self._block_seconds
-            while self._full(size) and not self._closed:
+            while self._full(size) and not self.closed:
                 left = end - monotonic()
                 if left <= 0 or not self._emptied.wait(left):
                     break
-            return not self._full(size) and not self._closed
+            return not self._full(size) and not self.closed
         return False
 
 
-BATCH: Final = 256
-"""Events that are written at once at most."""
-
-CLOSE_SECONDS: Final = 10.0
-"""How long closing waits for a file that does not take events."""
+BATCH: Final = 256  # events that are written at once at most
+CLOSE_SECONDS: Final = 10.0  # how long closing waits for a file that does not take events
 
 _LOG = logging.getLogger("turnwise.guard.audit")
 
@@ -273,28 +264,20 @@ class AuditWriter:
             self._work.queue.close()
 
 
+@dataclass(eq=False)
 class _Work:
     """A queue and the thread that empties it; apart from the writer, so that a forgotten one can be collected."""
 
-    def __init__(
-        self,
-        queue: EventQueue,
-        open_sink: Callable[[], RecordSink],
-        sink: RecordSink | None,
-        record: Callable[[AuditEvent], dict[str, Any]],
-        path: str,
-        clock: Clock,
-        policy: str,
-        keep: timedelta | None,
-    ) -> None:
-        self.queue = queue
-        self._open_sink = open_sink
-        self._sink = sink
-        self._record = record
-        self._path = path
-        self._clock = clock
-        self._policy = policy
-        self._keep = keep
+    queue: EventQueue
+    open_sink: Callable[[], RecordSink]
+    sink: RecordSink | None
+    record: Callable[[AuditEvent], dict[str, Any]]
+    path: str
+    clock: Clock
+    policy: str
+    keep: timedelta | None
+
+    def __post_init__(self) -> None:
         self._erase_from: datetime | None = None
         self._written = self._unwritten = 0
         self._told_dropped = self._told_unwritten = 0
@@ -302,7 +285,7 @@ class _Work:
         self._error: str | None = None
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
-        if sink is not None:
+        if self.sink is not None:
             self._ensure_thread()
 
     def put(self, event: AuditEvent) -> None:
@@ -321,12 +304,12 @@ class _Work:
         thread.join(timeout)
         if thread.is_alive():
             self._gave_up = True
-            _LOG.warning("%s did not take the last events within %g s; they are lost", self._path, timeout)
+            _LOG.warning("%s did not take the last events within %g s; they are lost", self.path, timeout)
 
     @property
     def status(self) -> AuditStatus:
         return AuditStatus(
-            path=self._path,
+            path=self.path,
             written=self._written,
             waiting=0 if self._gave_up else len(self.queue),
             dropped=self.queue.dropped,
@@ -353,9 +336,9 @@ class _Work:
             self._write(events)
             self.queue.settle(len(events))
         self._write([])
-        if self._sink is not None:
+        if self.sink is not None:
             try:
-                self._sink.close()
+                self.sink.close()
             except Exception as error:  # noqa: BLE001 - nothing is left to write, and nobody to tell but the log
                 self._fail(error, 0)
 
@@ -364,7 +347,7 @@ class _Work:
         records, broken = [], 0
         for event in events:
             try:
-                records.append(self._record(event))
+                records.append(self.record(event))
             except Exception as error:  # noqa: BLE001 - one event must not hold up the others
                 broken += 1
                 self._fail(error, 1)
@@ -373,9 +356,9 @@ class _Work:
         gap = dropped > self._told_dropped or unwritten > self._told_unwritten
         if gap:
             missing = gap_record(
-                self._clock(),
+                self.clock(),
                 dropped=dropped - self._told_dropped,
-                policy=self._policy,
+                policy=self.policy,
                 unwritten=unwritten - self._told_unwritten,
                 error=self._error if unwritten > self._told_unwritten else None,
             )
@@ -383,10 +366,10 @@ class _Work:
         if not records:
             return
         try:
-            if self._sink is None:
-                self._sink = self._open_sink()
-            self._erase_old(self._sink)
-            self._sink.append(records)
+            if self.sink is None:
+                self.sink = self.open_sink()
+            self._erase_old(self.sink)
+            self.sink.append(records)
         except Exception as error:  # noqa: BLE001 - a full disk must not end the thread, nor any check
             self._fail(error, len(events) - broken)
             return
@@ -394,20 +377,20 @@ class _Work:
         self._told_dropped, self._told_unwritten = dropped, unwritten
         if self._failing and not broken:
             self._failing = False
-            _LOG.warning("%s takes events again; %d were not written", self._path, unwritten)
+            _LOG.warning("%s takes events again; %d were not written", self.path, unwritten)
 
     def _erase_old(self, sink: RecordSink) -> None:
         """Erase the personal parts of events that are past their time, once a day."""
-        if self._keep is None:
+        if self.keep is None:
             return
-        now = self._clock()
+        now = self.clock()
         if self._erase_from is None or now >= self._erase_from:
             self._erase_from = now + timedelta(days=1)
-            sink.erase(older_than(now - self._keep), "age")
+            sink.erase(older_than(now - self.keep), "age")
 
     def _fail(self, error: Exception, lost: int) -> None:
         self._unwritten += lost
         self._error = f"{type(error).__name__}: {error}"
         if not self._failing:
             self._failing = True
-            _LOG.warning("the audit can't be written to %s: %s; checks go on", self._path, self._error)
+            _LOG.warning("the audit can't be written to %s: %s; checks go on", self.path, self._error)

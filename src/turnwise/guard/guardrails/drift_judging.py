@@ -23,7 +23,7 @@ from turnwise.guard.results import Correction, Detail, Status
 from turnwise.guard.scorer import Scorer, SideScores
 from turnwise.guard.state.stores import Prefixed, key_of
 from turnwise.guard.turn_checks import DriftData, drift_in, kept_scores, readable_checks
-from turnwise.guard.validation import INITIATOR, GuardMetadataError
+from turnwise.guard.written_values import INITIATOR, GuardMetadataError
 from turnwise.scoring import Score, TurnScores
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions import EngagementMode, Sessions, Stance

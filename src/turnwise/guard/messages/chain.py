@@ -13,14 +13,12 @@ from turnwise.conversation.message_entries import TEXT_PARTS, Entry, Role, is_th
 from turnwise.guard.names import short_id
 from turnwise.sessions.state_store import StateKind
 
-_DIGITS: Final = 32
-"""Hexadecimal digits of a digest that are kept."""
+_DIGITS: Final = 32  # hexadecimal digits of a digest that are kept
 
 _OURS: Final = frozenset({Role.SYSTEM, Role.DEVELOPER})
 """Roles of who runs the model. They say other things from call to call, such as the date: no part of the chain."""
 
-_NOTED: Final = 5
-"""Messages that were never seen as output of which the places are kept; of more the number alone."""
+_NOTED: Final = 5  # messages that were never seen as output of which the places are kept; of more the number alone
 
 
 class View(NamedTuple):
@@ -36,17 +34,12 @@ VIEWS: Final = (View(True, True), View(False, False), View(True, False), View(Fa
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What one message says, as far as it counts for the chain.
-
-    `texts` are what is checked of it, in the order of the checks: results of tools, text, arguments of calls.
-    `rest` holds the names of the tools it calls, its own name, ``text`` where it has one, and a digest of what
-    nobody reads, such as images. `place` is its index in the list.
-    """
+    """What one message says, as far as it counts for the chain."""
 
     role: str
-    texts: tuple[str, ...]
-    rest: tuple[str, ...]
-    place: int
+    texts: tuple[str, ...]  # in the order of their checks: results of tools, text, arguments of calls
+    rest: tuple[str, ...]  # names of tools, its own, ``text`` where it has one, a digest of what nobody reads
+    place: int  # index in the list
 
     @property
     def by_model(self) -> bool:
@@ -117,43 +110,28 @@ def plain_text(text: str) -> str:
 
 
 class Checked(NamedTuple):
-    """One check of a message, as its turn keeps it.
-
-    `call_id` is empty where there is none; a text has the id of the first call beside it. `time` is when the
-    check ended.
-    """
+    """One check of a message, as its turn keeps it."""
 
     kind: str
-    call_id: str
-    time: str
+    call_id: str  # empty where there is none; a text has that of the first call beside it
+    time: str  # when the check ended
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where a conversation stood after a message.
+    """Where a conversation stood after a message."""
 
-    - `conversation_id` is empty before the first message of a chain.
-    - `turn` is 0 before the first turn; `steps` counts calls and results of tools in the turn so far.
-    - `spoken`: the response of the turn was given.
-    - `views` are its digests, one for each of `VIEWS`.
-    - `checked`: the checks of the message, and of results right before it; none where nobody checked it.
-    - `depth` counts the messages so far, `forged` those of the model's that were never seen as output; `noted` are
-      the first of these, by index in the chain.
-    - `before` is the name of the conversation that forks are named after.
-    - `clean`: everything so far went on as it was sent; nothing was blocked or replaced.
-    """
-
-    conversation_id: str
-    turn: int
-    steps: int
-    spoken: bool
-    views: tuple[str, ...]
-    checked: tuple[Checked, ...] = ()
-    depth: int = 0
-    forged: int = 0
-    noted: tuple[int, ...] = ()
-    before: str = ""
-    clean: bool = True
+    conversation_id: str  # empty before the first message of a chain
+    turn: int  # 0 before the first turn
+    steps: int  # calls and results of tools in the turn so far
+    spoken: bool  # the response of the turn was given
+    views: tuple[str, ...]  # its digests, one for each of `VIEWS`
+    checked: tuple[Checked, ...] = ()  # of the message, and of results right before it
+    depth: int = 0  # messages so far
+    forged: int = 0  # those of the model's that were never seen as output
+    noted: tuple[int, ...] = ()  # the first of these, by index in the chain
+    before: str = ""  # name of the conversation that forks are named after
+    clean: bool = True  # everything so far went on as it was sent
 
     @classmethod
     def root(cls, digest: str, conversation_id: str = "") -> Link:
@@ -166,11 +144,7 @@ class Link:
         return self.views[0]
 
     def then(self, said: Said, texts: Sequence[str] | None = None, *, seen: bool = True) -> Link:
-        """Where the conversation stands after one more message, in the same turn or the next one.
-
-        `texts` are what of it may go on, where guardrails redacted. One of the model's that was not checked
-        (`seen` is False) counts as never seen as output.
-        """
+        """Where it stands after one more message; `texts` may go on of it, `seen` is that a check has read it."""
         on = said.texts if texts is None else tuple(texts)
         views = tuple(
             said.after(before, said.texts if (view.said if said.by_model else view.sent) else on)

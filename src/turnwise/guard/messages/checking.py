@@ -17,6 +17,7 @@ from turnwise.guard.messages.lists import Found, ListedTexts, MessageLists, Move
 from turnwise.guard.results import PipelineResult, joined
 from turnwise.guard.running import refused
 from turnwise.guard.setup import Setup
+from turnwise.guard.state.guard_state import as_state_error
 from turnwise.guard.step import TURN_SECONDS, CheckRun, done, entered
 from turnwise.guard.texts import (
     CheckMode,
@@ -37,26 +38,19 @@ from turnwise.guard.turn_checks import TextCheck, readable_checks
 _KINDS = {Role.USER: TextKind.INPUT, Role.ASSISTANT: TextKind.OUTPUT}
 """As what the text of a message is checked, by its role."""
 
-_ROLES = (*_KINDS, Role.TOOL, Role.FUNCTION)
-"""Roles of messages that are checked."""
-
-_NAMED = 5
-"""Parts that are named at most where several could not be read."""
+_ROLES = (*_KINDS, Role.TOOL, Role.FUNCTION)  # roles of messages that are checked
+_NAMED = 5  # parts that are named at most where several could not be read
 
 
 class LastText(NamedTuple):
-    """A text that came last in a list of messages; of a call its arguments.
-
-    It is empty where nothing can be read. `unread` says what else the messages hold, and where. `names` are of
-    those who speak in the messages, and of tools that they call.
-    """
+    """A text that came last in a list of messages; of a call its arguments, empty where nothing can be read."""
 
     kind: TextKind
     text: str
-    unread: str = ""
+    unread: str = ""  # what else the messages hold, and where
     name: str = ""
     call_id: str | None = None
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # of those who speak in the messages, and of tools that they call
 
 
 class LastTexts(NamedTuple):
@@ -195,10 +189,6 @@ def _scope(session_id: str | None, named: Named) -> tuple[str | None, str | None
     return None if session_id is None else checked_session(session_id), named.scope
 
 
-def _as_state_error(error: SessionError) -> StateError:
-    return error if isinstance(error, StateError) else StateError(str(error))
-
-
 def _found(
     setup: Setup,
     lists: MessageLists,
@@ -225,7 +215,7 @@ def _found(
         except MovedError:
             continue
         except (StateError, SessionError) as error:
-            mode = CheckMode(here, kept=False, placed=PlacedText(None, trouble=_as_state_error(error)))
+            mode = CheckMode(here, kept=False, placed=PlacedText(None, trouble=as_state_error(error)))
             return (yield from _several(setup, last.texts, before_last(messages, last), kwargs, mode))
     raise StateError("other checks of this conversation were faster again and again; send the messages again")
 
@@ -314,7 +304,7 @@ def open_listed_stream(
         except MovedError:
             continue
         except (StateError, SessionError) as error:
-            placed = PlacedText(None, trouble=_as_state_error(error))
+            placed = PlacedText(None, trouble=as_state_error(error))
             break
         placed = PlacedText(found.place, entered=True)
         return open_stream(setup, found.chat, found.place.turn_number, None, session_id, metadata, placed)
@@ -326,10 +316,7 @@ def open_listed_stream(
 
 
 def unchecked(messages: Iterable[Any], result: PipelineResult, chat: Conversation | None) -> list[Any]:
-    """Messages, with an empty one in place of each that guardrails have read completely.
-
-    `result` is of the check of the last ones; `chat` is the conversation that earlier ones may be part of.
-    """
+    """Messages, with an empty one in place of each that the check of the last ones, or one of `chat`, has read."""
     known = {(part.pipeline_type, part.text) for part in result.parts or (result,)}
     for turn in () if chat is None else chat.turns:
         record = readable_checks(turn.checks, turn.number)

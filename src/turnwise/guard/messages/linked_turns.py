@@ -23,15 +23,11 @@ FORKED = "forked_from"
 
 
 def is_latest(chat: Conversation, link: Link, entries: Iterable[Entry] = ()) -> bool:
-    """Whether nothing that was let through comes after a place in a conversation.
-
-    What was blocked reached nobody: a caller who leaves it out of the list goes on with the same conversation,
-    and so does one who leaves out a prompt whose reply was blocked. `entries` come after the place, and may be
-    part of the conversation already, since `absorb` took them in.
-    """
+    """Whether nothing let through comes after a place, but for `entries`, which `absorb` may have taken in."""
     if link.turn > chat.get_turn_count():
         return False
     for number in range(chat.get_turn_count(), link.turn, -1):
+        # What was blocked reached nobody, nor did a prompt whose reply was: a caller may leave both out.
         later = chat.turn(number)
         if not (later.withheld(Side.PROMPT) or later.withheld(Side.RESPONSE)):
             return False
@@ -53,11 +49,7 @@ def is_latest(chat: Conversation, link: Link, entries: Iterable[Entry] = ()) -> 
 
 
 def absorb(chat: Conversation, entries: Iterable[Entry], link: Link, *, fresh: bool = False) -> None:
-    """Make messages after `link` that nobody checked parts of a conversation; doing it twice changes nothing.
-
-    `fresh`: the conversation was made for them. Otherwise they belong to the turn at the place, which keeps a
-    response that it has.
-    """
+    """Make messages after `link` parts of a conversation, made for them where `fresh`; again is harmless."""
     number = link.turn or None
     for entry in entries:
         for result in read_results(entry.raw):
@@ -86,15 +78,11 @@ def _answered(chat: Conversation, text: str, number: int | None, *, fresh: bool)
 
 
 def fork(chat: Conversation | None, link: Link, entries: Sequence[Entry], name: str) -> Conversation:
-    """A conversation that shares the turns up to a place with `chat`, if there is one, and then goes its own way.
-
-    Turns keep their checks and scores, so guardrails stand where they stood then and nothing is scored again.
-    `entries` come after the place, checked by nobody; `name` is the conversation it is named after, empty for
-    none.
-    """
+    """A conversation that shares the turns up to a place with `chat`, if any, and then goes its own way."""
     if chat is None:
         made = Conversation(conversation_id=name or None)
     else:
+        # With their checks and scores: guardrails stand where they stood then, and nothing is scored again.
         turns = [Turn.from_dict(turn.to_dict()) for turn in chat.turns[: link.turn]]
         if turns:
             _cut(turns[-1], link)
@@ -123,7 +111,7 @@ def _cut(turn: Turn, link: Link) -> None:
         turn.own_metadata[OPENAI_KEY] = log.messages[: max(ends, default=first - 1) + 1]
         if not ends:
             del turn.own_metadata[OPENAI_KEY]
-    record = _record(turn)
+    record = readable_checks(turn.checks, turn.number)
     if record is not None:
         parts: dict[str, Any] = {}
         for key in ("tool_calls", "tool_results", "texts"):
@@ -136,14 +124,10 @@ def _cut(turn: Turn, link: Link) -> None:
             del turn.own_metadata[GUARD_KEY]
 
 
-def _record(turn: Turn) -> TurnChecks | None:
-    return readable_checks(turn.checks, turn.number)
-
-
 def check_of(turn: Turn, result: PipelineResult) -> Checked:
     """What tells the check of a text from others of its turn."""
     kind = result.pipeline_type
-    record = _find(_record(turn), kind, result.call_id or "")
+    record = _find(readable_checks(turn.checks, turn.number), kind, result.call_id or "")
     return Checked(str(kind), result.call_id or "", record.timestamp.isoformat() if record else "")
 
 
@@ -162,7 +146,7 @@ def recorded(chat: Conversation, link: Link) -> PipelineResult | None:
     if not link.checked or link.turn > chat.get_turn_count():
         return None
     turn = chat.turn(link.turn)
-    record, results = _record(turn), []
+    record, results = readable_checks(turn.checks, turn.number), []
     for one in link.checked:
         check = _find(record, one.kind, one.call_id)
         if check is None or check.timestamp.isoformat() != one.time:
@@ -182,13 +166,10 @@ def recorded(chat: Conversation, link: Link) -> PipelineResult | None:
 def _text(turn: Turn, check: Checked) -> str | None:
     if check.kind == TextKind.INPUT:
         return turn.prompt
-    steps: dict[str, Any] = {
-        one.call_id: one for one in (turn.tool_calls if check.kind == TextKind.TOOL_CALL else turn.tool_results)
-    }
     if check.kind == TextKind.TOOL_CALL:
-        return steps[check.call_id].arguments if check.call_id in steps else None
+        return next((one.arguments for one in turn.tool_calls if one.call_id == check.call_id), None)
     if check.kind == TextKind.TOOL_RESULT:
-        return steps[check.call_id].content if check.call_id in steps else None
+        return next((one.content for one in turn.tool_results if one.call_id == check.call_id), None)
     if turn.response is not None:
         return turn.response
     said = [message.get("content") for message in messages_of_turn(turn) if message.get("role") == Role.ASSISTANT]

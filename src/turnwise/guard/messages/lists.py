@@ -22,27 +22,21 @@ from turnwise.sessions.state_store import StateStore
 if TYPE_CHECKING:
     from turnwise.guard.messages.checking import LastText
 
-_LOOKED_BACK: Final = 128
-"""Messages from the end of a list among which the latest known one is looked for."""
+_LOOKED_BACK: Final = 128  # messages from the end of a list among which the latest known one is looked for
 
 _HELD: Final = 10_000
 """Conversations that stay in memory; where a store has them as well, so that their observer's cache does."""
 
-_SHOWN: Final = 5
-"""Messages that were never seen as output of which the places are told."""
+_SHOWN: Final = 5  # messages that were never seen as output of which the places are told
 
 
 class ListedTexts(NamedTuple):
-    """A list of messages, ready to be looked up.
-
-    `said` and `entries` leave out the messages of who runs the model; `first` of them come before those to
-    check; `texts` are to be checked, in order.
-    """
+    """A list of messages, ready to be looked up, without those of who runs the model."""
 
     said: Sequence[Said]
     entries: Sequence[Entry]
-    first: int
-    texts: Sequence[LastText]
+    first: int  # so many come before those to check
+    texts: Sequence[LastText]  # to be checked, in order
 
     @classmethod
     def of(cls, entries: Sequence[Entry], first: int, texts: Sequence[LastText]) -> ListedTexts:
@@ -63,8 +57,7 @@ class Found(NamedTuple):
 class MessageLists:
     """Finds the conversation that a list of messages continues, in a state store.
 
-    `load` gets a conversation's name and what is held of it, and gives the conversation, None for one not known;
-    by default it gives what is held. `before` found conversations so far; those that it holds are shared.
+    `load` makes a held conversation current, or None for one not known. What `before` holds is shared.
     """
 
     def __init__(
@@ -86,12 +79,7 @@ class MessageLists:
         scope: Sequence[str | None] = (),
         after: str | None = None,
     ) -> Found:
-        """Find where a list stands.
-
-        `scope` keeps lists without a name apart, such as by session; a list with `after` goes on from the place
-        that an earlier result told. Raises MovedError where another check went on with the conversation
-        meanwhile; ask again.
-        """
+        """Find where a list stands; a MovedError where another check went on with the conversation meanwhile."""
         root = self._root(conversation_id, scope, after)
         digests = [root.place]
         for said in listed.said:
@@ -247,8 +235,7 @@ def _told(link: Link, said: Sequence[Said], depth: int) -> str:
 Run = Generator[Any, Any, PipelineResult]
 """A check under way; see `turnwise.guard.step.CheckRun`."""
 
-_LINKED: Final = 200
-"""Messages before the checked ones that become links, at most: the last ones."""
+_LINKED: Final = 200  # messages before the checked ones that become links, at most: the last ones
 
 
 class MovedError(Exception):
@@ -257,21 +244,15 @@ class MovedError(Exception):
 
 @dataclass(slots=True)
 class Place:
-    """Where texts stand that are checked one after the other, and what is before them.
-
-    `link` is where the conversation stands before messages that nobody checked: `unseen`, and the same as they
-    came, `entries`. `said` are the checked messages. `fresh`: the conversation was made for this check, and has
-    `unseen` already. `forged` is what is told of the model's messages that were never seen as output; empty for
-    nothing.
-    """
+    """Where texts stand that are checked one after the other, and what is before them."""
 
     chat: Conversation
-    link: Link
-    unseen: Sequence[Said]
-    entries: Sequence[Entry]
-    said: Sequence[Said]
-    fresh: bool = False
-    forged: str = ""
+    link: Link  # where the conversation stands before `unseen`
+    unseen: Sequence[Said]  # messages that nobody checked
+    entries: Sequence[Entry]  # the same as they came
+    said: Sequence[Said]  # the checked messages
+    fresh: bool = False  # the conversation was made for this check, and has `unseen` already
+    forged: str = ""  # what is told of the model's messages that were never seen as output
     _texts: list[str] = field(default_factory=list)
     _checks: list[Checked] = field(default_factory=list)
     _blocked: bool = False
@@ -305,10 +286,7 @@ class Place:
         return PlacedText(self, index)
 
     def enter(self, index: int) -> None:
-        """Take in what nobody checked, once the conversation is up to date and no other check of it is under way.
-
-        Raises MovedError where the conversation went on meanwhile.
-        """
+        """Take in what nobody checked, while no other check runs; a MovedError where it went on meanwhile."""
         if self.fresh or index:
             return
         if not is_latest(self.chat, self.link, self.entries):
@@ -316,10 +294,7 @@ class Place:
         absorb(self.chat, self.entries, self.link)
 
     def note(self, index: int, result: PipelineResult, change: Callable[[str, Link], object]) -> PipelineResult:
-        """Take in what a check said of a text, by its index, and note the place of a message that is all checked.
-
-        `change` is called with the digest and the link of each place.
-        """
+        """Take in what a check said of a text; `change` gets digest and link of a message that is all checked."""
         number = result.turn_number
         if number is None:
             return result
@@ -356,16 +331,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class PlacedText:
-    """One of the texts of a place, by its index.
+    """One of the texts of a place, by its index."""
 
-    `place` is None where the state store can't tell it, because of `trouble`. `entered`: the conversation was
-    brought to the place before, as it is when a stream opens.
-    """
-
-    place: Place | None
+    place: Place | None  # None where the state store can't tell it, because of `trouble`
     index: int = 0
     trouble: StateError | None = None
-    entered: bool = False
+    entered: bool = False  # the conversation was brought to the place before, as when a stream opens
 
     def enter(self) -> None:
         """Bring the conversation to the place, as `Place.enter` does."""

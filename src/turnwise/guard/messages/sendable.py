@@ -33,8 +33,7 @@ Given = TypeVar("Given")
 
 Kind = TypeVar("Kind", ToolCall, ToolResult)
 
-_OURS: Final = (Role.SYSTEM, Role.DEVELOPER)
-"""Roles of messages that are part of no turn."""
+_OURS: Final = (Role.SYSTEM, Role.DEVELOPER)  # roles of messages that are part of no turn
 
 
 def goes_on(result: PipelineResult) -> bool:
@@ -135,17 +134,11 @@ def _as_turn(turn: Turn, raws: Messages, gone: set[str]) -> Messages | None:
     if turn.withheld(Side.PROMPT):
         return [raw for raw in raws if raw.get("role") in _OURS]
     own, withheld = messages_of_turn(turn), turn.withheld_tools()
-    entries, theirs, log = (
-        OPENAI.entries(own or [{"role": "user", "content": ""}]),
-        ToolLog(deepcopy(raws)),
-        ToolLog(own),
-    )
-    calls = _steps(theirs.calls, log.calls, {identity for section, identity in withheld if section == CALLS})
-    results = _steps(
-        theirs.results, log.results, {identity for section, identity in withheld if section == RESULTS}
-    )
-    hidden = {identity for section, identity in withheld if section == TEXTS}
-    muted = {at for at, identity in log.first_calls.items() if identity in hidden}
+    entries = OPENAI.entries(own or [{"role": "user", "content": ""}])
+    theirs, log = ToolLog(deepcopy(raws)), ToolLog(own)
+    calls = _steps(theirs.calls, log.calls, lambda step: (CALLS, step.call_id) in withheld)
+    results = _steps(theirs.results, log.results, lambda step: (RESULTS, step.call_id) in withheld)
+    muted = {at for at, identity in log.first_calls.items() if (TEXTS, identity) in withheld}
     if turn.withheld(Side.RESPONSE):
         after = last_step(entries)
         muted |= {at for at in range(after + 1, len(entries)) if entries[at].role is Role.ASSISTANT}
@@ -188,12 +181,12 @@ def _spoken(entries: Ordered[Entry]) -> list[tuple[int, str]]:
 
 
 def _steps(
-    theirs: Mapping[str, Kind], own: Mapping[str, Kind], withheld: set[str]
+    theirs: Mapping[str, Kind], own: Mapping[str, Kind], withheld: Callable[[Kind], bool]
 ) -> list[tuple[Kind, Kind]] | None:
     """Calls or results of a list with those of its turn: by their ids, else in order; None for too many."""
     if theirs.keys() <= own.keys():
         return [(step, own[identity]) for identity, step in theirs.items()]
-    return _paired(list(theirs.values()), list(own.values()), lambda step: step.call_id in withheld)
+    return _paired(list(theirs.values()), list(own.values()), withheld)
 
 
 def _paired(

@@ -44,23 +44,16 @@ def words_of(sort: str, version: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class StoredConversation:
-    """What a state store keeps of a conversation beside its turns.
+    """What a state store keeps of a conversation beside its turns."""
 
-    - `data` is the conversation as JSON values, without turns and metadata; `outline` sums up its turns.
-    - `revision` counts how often it was written, from 1; `noted` are the latest changes, oldest first: the
-      revision, and the number of a turn that it wrote.
-    - `owner` is the digest of the session that it belongs to.
-    - `born` tells it from others of its name, before and after it was forgotten.
-    - `written` are turns and guardrail states to write with it; empty when it is read.
-    """
-
-    data: Mapping[str, Any]
+    data: Mapping[str, Any]  # as JSON values, without turns and metadata
     outline: Outline
-    revision: int
-    noted: tuple[tuple[int, int], ...]
-    owner: str
-    born: str = ""
+    revision: int  # how often it was written, from 1
+    noted: tuple[tuple[int, int], ...]  # latest changes, oldest first: revision, and a turn that it wrote
+    owner: str  # digest of the session that it belongs to
+    born: str = ""  # tells it from others of its name, before and after it was forgotten
     written: Mapping[str, bytes] = field(default_factory=dict, compare=False)
+    """Turns and guardrail states to write with it; empty when it is read."""
 
 
 def _dump(state: StoredConversation) -> bytes:
@@ -193,11 +186,8 @@ def forgotten(conversation: Conversation) -> ForgottenError:
 _RECENT: Final = 4
 """Latest turns that are read with a conversation, and compared when it is written: replies come, texts change."""
 
-_NOTED: Final = 32
-"""Latest changes that an outline names, so that others read no more than these."""
-
-_TRIES: Final = 20
-"""Readings of a conversation that others change meanwhile, at most."""
+_NOTED: Final = 32  # latest changes that an outline names, so that others read no more than these
+_TRIES: Final = 20  # readings of a conversation that others change meanwhile, at most
 
 _METADATA: Final = "metadata"
 
@@ -208,31 +198,19 @@ class OutrunError(Exception):
 
 @dataclass(slots=True, eq=False)
 class Bound:
-    """A conversation of this process, and what is known of it in the store.
+    """A conversation of this process, and what is known of it in the store."""
 
-    - `revision` is the one that this process saw last, 0 for none; `turns` is how many the store has.
-    - `texts` are prompt, response and number of messages of the latest turns, and `metadata` is JSON, both as the
-      store has them.
-    - `born` tells which conversation of its name it is; empty for one that was not written yet.
-    - `begun` is when it was first looked for in the store.
-    - `lock` is held while a text of the conversation is checked.
-    """
-
-    revision: int = 0
-    turns: int = 0
-    texts: dict[int, tuple[str, str | None, int]] = field(default_factory=dict)
-    metadata: bytes = b"{}"
-    born: str = ""
-    begun: datetime | None = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    revision: int = 0  # the one that this process saw last, 0 for none
+    turns: int = 0  # how many the store has
+    texts: dict[int, tuple[str, str | None, int]] = field(default_factory=dict)  # see `_told`, of the latest turns
+    metadata: bytes = b"{}"  # JSON
+    born: str = ""  # which conversation of its name it is; empty for one that was not written yet
+    begun: datetime | None = None  # when it was first looked for in the store
+    lock: threading.Lock = field(default_factory=threading.Lock)  # held while a text of it is checked
 
 
 class Conversations:
-    """Reads conversations from a state store and writes them back, turn by turn.
-
-    `guardrails` are those that remember something of a conversation. What `before` knows, which read them so far
-    with other guardrails, is shared.
-    """
+    """Reads conversations from a state store and writes them back, turn by turn; what `before` knows is shared."""
 
     def __init__(
         self,
@@ -255,10 +233,7 @@ class Conversations:
             return self._bound.setdefault(conversation, Bound())
 
     def load(self, conversation_id: str, held: Conversation | None = None) -> Conversation | None:
-        """A conversation as it stands, in constant time; None for one that is not known.
-
-        `held` is the conversation as this process has it; see `GuardrailPipeline.find_conversation`.
-        """
+        """A conversation as it stands, in constant time; see `GuardrailPipeline.find_conversation`."""
         key = short_id(conversation_id)
         stored = self._store.get(STORED, key)
         if held is not None:
@@ -279,12 +254,7 @@ class Conversations:
         return conversation
 
     def follow(self, conversation: Conversation, bound: Bound, *, but: int = 0) -> None:
-        """Bring a conversation up to what the store has: turns and replies of other workers, guardrail states.
-
-        Turn `but` stays as it is, since it is under check here; 0 for none. Raises ConversationError where
-        another worker completed that turn, StateError also where the store has another conversation of this
-        name, and ForgottenError.
-        """
+        """Bring a conversation up to what the store has, but a turn that is under check here (0: none)."""
         key = short_id(conversation.conversation_id)
         bound.begun = bound.begun or self._clock()
         stored = self._store.get(STORED, key)
@@ -311,12 +281,7 @@ class Conversations:
         raise StateError(f"conversation {conversation.conversation_id!r} changes too fast to be read; try again")
 
     def write(self, conversation: Conversation, bound: Bound, number: int | None, owner: str, work: Work) -> None:
-        """Write what a check made of a conversation, with all else that it changed, in one step.
-
-        `number` is the turn that was checked, None for none; `owner` the digest of the session. Raises
-        OutrunError where another worker wrote it meanwhile; nothing was written then. Raises ForgottenError
-        where it was forgotten meanwhile; nothing of it is left then.
-        """
+        """Write what a check made of a conversation, with all else that it changed, in one step."""
         outline = conversation.history.outline
         latest = range(max(1, outline.turns + 1 - _RECENT), outline.turns + 1)
         texts = {one: _told(conversation.turn(one)) for one in latest}
@@ -355,11 +320,7 @@ class Conversations:
                 raise forgotten(conversation)
 
     def _changed(self, stored: StoredConversation, bound: Bound, conversation: Conversation) -> Sequence[int]:
-        """The turns that have to be read.
-
-        Those that others wrote since, or all where `noted` does not go back so far; of a conversation that this
-        process meets for the first time, the latest.
-        """
+        """The turns to read: those written since, all where `noted` ends earlier, the latest of one met first."""
         turns = stored.outline.turns
         if bound.revision == 0:
             own = conversation.get_turn_count()

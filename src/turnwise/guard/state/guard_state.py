@@ -68,9 +68,6 @@ class GuardState:
     A check works on a conversation that is up to date, and keeps its changes back. In the end turn, verdict,
     drift and session are written in one step; a process that is killed before has written nothing. Where another
     worker wrote the conversation meanwhile, the turn is taken back and checked again after what that one added.
-
-    `guardrails` are those that remember something of a conversation. What `before`, whose place this takes,
-    knows of conversations in the same store goes on.
     """
 
     def __init__(
@@ -103,7 +100,7 @@ class GuardState:
             try:
                 len(self.store)
             except (StateError, SessionError) as error:
-                self._watch.failed(_as_state_error(error), self._settings.when_down)
+                self._watch.failed(as_state_error(error), self._settings.when_down)
             else:
                 self._watch.answered()
         return self._watch.status(self._settings.when_down)
@@ -120,15 +117,11 @@ class GuardState:
             if self._settings.when_down is WhenDown.MEMORY:
                 refusal = self._fallback_limits.refuse(key, role, now)
             if refusal is not None:
-                self._watch.went_without(_as_state_error(error), self._settings.when_down)
-            return refusal, _as_state_error(error)
+                self._watch.went_without(as_state_error(error), self._settings.when_down)
+            return refusal, as_state_error(error)
 
     def current(self, conversation_id: str, held: Conversation | None) -> Conversation | None:
-        """A conversation as it is now, once no check of it is under way here; None for one not known.
-
-        `held` is the conversation as this process still has it. Raises StateError also where a check of it does
-        not end.
-        """
+        """A conversation as it is now, once no check of it is under way here; None for one not known."""
         conversation = self.conversations.load(conversation_id, held)
         if conversation is None:
             return None
@@ -142,11 +135,7 @@ class GuardState:
         return conversation
 
     def keep(self, conversation: Conversation, owner: str) -> None:
-        """Write a conversation as it is; see `GuardrailPipeline.keep_conversation`.
-
-        `owner` is the digest of the session. Raises ConversationError where the store has one of that
-        name.
-        """
+        """Write a conversation as it is, of a session's digest; see `GuardrailPipeline.keep_conversation`."""
         if not self._settings.conversations:
             return
         try:
@@ -170,12 +159,8 @@ class GuardState:
     ) -> Generator[Any, Any, tuple[PipelineResult, bool]]:
         """Run a check and keep what comes of it; returns its result, and whether guardrails were asked.
 
-        - `begin` begins it; `amend` adds to its result that the state could not be kept.
-        - `owner` is the digest of the session; empty for one that nobody can name again, which is not kept.
-        - `kept`: the conversation is kept; else only what sessions make of it.
-        - `here`: it runs in this thread; else what waits is yielded.
-        - `trouble` is what went wrong with the store before.
-        - `but` is the turn that is under check already; 0 where `begin` makes or chooses it.
+        Where not `kept`, only what sessions make of it is. `but` is the turn that is under check already; 0 where
+        `begin` makes or chooses it. `owner` is empty for a session that nobody can name again.
         """
         bound = self.conversations.bound(conversation) if kept and self._settings.conversations else None
         lock = None if bound is None else bound.lock
@@ -224,7 +209,7 @@ class GuardState:
             try:
                 written = yield from self._write(task, number, work, made=number > turns, last=last)
             except (StateError, SessionError) as error:
-                trouble = _as_state_error(error)
+                trouble = as_state_error(error)
                 self._watch.went_without(trouble, self._settings.when_down)
                 return task.amend(result, check, self._told(trouble)), True
             if written:
@@ -238,15 +223,11 @@ class GuardState:
         try:
             yield from done(follow, here=task.here)
         except (StateError, SessionError) as error:
-            return _as_state_error(error)
+            return as_state_error(error)
         return None
 
     def _write(self, task: _Task, number: int, work: Work, *, made: bool, last: bool) -> Generator[Any, Any, bool]:
-        """Write what a check changed; False means that its turn was taken back, as another worker was faster.
-
-        `made`: the check made its turn. On the last try it is not taken back: it stays with this process, as one
-        of a time without a store.
-        """
+        """Write what a check changed; False means that its turn was taken back, as another worker was faster."""
         chat, bound, here = task.conversation, task.bound, task.here
         if bound is None:
             if work.changes and task.owner:
@@ -259,7 +240,7 @@ class GuardState:
                     partial(self.conversations.write, chat, bound, number, task.owner, work), here=here
                 )
             except OutrunError:
-                if made and last:
+                if made and last:  # it stays with this process, as a turn of a time without a store
                     raise _outrun() from None
                 if made:
                     with chat.history.lock:
@@ -293,7 +274,7 @@ class GuardState:
         return failure(_ON_ERROR_BY_WHEN_DOWN[self._settings.when_down], f"{type(error).__name__}: {error}")
 
 
-def _as_state_error(error: SessionError) -> StateError:
+def as_state_error(error: SessionError) -> StateError:
     return error if isinstance(error, StateError) else StateError(str(error))
 
 

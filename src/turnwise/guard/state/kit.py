@@ -12,8 +12,6 @@ from turnwise.errors import SessionError, StateError
 from turnwise.plugins import factory_of
 from turnwise.sessions.state_store import Change, StateKind, StateStore
 
-# The conformance kit
-
 _THREADS, _TIMES = 8, 25
 
 
@@ -36,16 +34,12 @@ def _load(data: bytes, key: str, version: int) -> _Tally:
     return _Tally(int(number), lasting == "1", owner, float(at))
 
 
-def _used_at(state: _Tally) -> datetime:
-    return datetime.fromtimestamp(state.at, UTC)
-
-
 TALLY: StateKind[_Tally] = StateKind(
     "tally",
     1,
     _dump,
     _load,
-    used_at=_used_at,
+    used_at=lambda state: datetime.fromtimestamp(state.at, UTC),
     remnant=lambda state: state._replace(parts=()) if state.lasting else None,
     owner=lambda state: state.owner,
     parts=lambda state: dict(state.parts),
@@ -55,19 +49,12 @@ OTHER: StateKind[_Tally] = StateKind("other", 1, _dump, _load)
 
 
 class Moving:
-    """A clock that is moved by hand.
-
-    >>> clock = Moving()
-    >>> clock.now += timedelta(days=1)
-    >>> clock().day
-    2
-    """
+    """A clock that is moved by hand."""
 
     def __init__(self) -> None:
         self.now = datetime(2025, 1, 1, tzinfo=UTC)
 
     def __call__(self) -> datetime:
-        """The time as it was set."""
         return self.now
 
 
@@ -133,8 +120,7 @@ def _check_values(store: StateStore, put: Callable[..., None]) -> None:
     _demand(store.parts(TALLY, "a") == {}, "parts are known of a state that nobody put there")
     for key in ("a", "ä/b c'\"%", "x" * 200):
         put(store, key, 7, owner="ann")
-        state = store.get(TALLY, key)
-        _demand(state is not None and state.number == 7, f"the state under {key!r} does not come back")
+        _holds(store, key, 7, f"the state under {key!r} does not come back")
     put(store, "a", 8, owner="ann", parts=(("one", b"\0\xff"), ("two", b"2")))
     put(store, "a", 9, owner="ann", parts=(("two", b"3"),))
     _demand(store.parts(TALLY, "a") == {"one": b"\0\xff", "two": b"3"}, "parts don't come back")
@@ -166,8 +152,7 @@ def _check_failures(store: StateStore, put: Callable[..., None]) -> None:
             pass
         else:
             raise AssertionError("an error in a change is swallowed")
-        state = store.get(TALLY, "a")
-        _demand(state is not None and state.number == 1, "a change that failed is there in part")
+        _holds(store, "a", 1, "a change that failed is there in part")
         _demand(store.parts(TALLY, "a") == {}, "the parts of a change that failed are there")
     both = store.change_all([Change(TALLY, key, _plus_one) for key in "ab"])
     _demand(both == (2, 1), f"two changes gave {both}, not (2, 1)")
@@ -185,8 +170,7 @@ def _check_threads(store: StateStore) -> None:
     with ThreadPoolExecutor(_THREADS) as pool:
         given = sorted(number for numbers in pool.map(work, range(_THREADS)) for number in numbers)
     _demand(given == list(range(1, _THREADS * _TIMES + 1)), f"{_THREADS} threads lost or doubled a change")
-    state = store.get(TALLY, "t")
-    _demand(state is not None and state.number == _THREADS * _TIMES, "one of two changes of a step was lost")
+    _holds(store, "t", _THREADS * _TIMES, "one of two changes of a step was lost")
 
 
 def _check_second(store: StateStore, second: StateStore, put: Callable[..., None]) -> None:
@@ -195,8 +179,7 @@ def _check_second(store: StateStore, second: StateStore, put: Callable[..., None
         for other in (second, store, second):
             other.change(TALLY, "shared", _plus_one)
         for one in (store, second):
-            state = one.get(TALLY, "shared")
-            _demand(state is not None and state.number == 4, "two connections don't see the same state")
+            _holds(one, "shared", 4, "two connections don't see the same state")
     finally:
         second.close()
     _demand(store.get(TALLY, "shared") is not None, "closing one connection closed another")
@@ -242,6 +225,11 @@ def _check_age(make: Callable[..., StateStore], clock: Moving, put: Callable[...
         _demand(store.get(TALLY, "ended") is not None, "what must last was purged")
     finally:
         store.close()
+
+
+def _holds(store: StateStore, key: str, number: int, message: str) -> None:
+    state = store.get(TALLY, key)
+    _demand(state is not None and state.number == number, message)
 
 
 def _demand(kept: bool, message: str) -> None:

@@ -20,30 +20,22 @@ from turnwise.guard.state.redis_scripts import CHANGE, OPEN, PURGE, REMOVE
 from turnwise.guard.state.stores import SharedStore, State
 from turnwise.sessions.state_store import Change, StateKind
 
-FORMAT: Final = 1
-"""Version of the keys, as the store's ``meta`` has it."""
+FORMAT: Final = 1  # version of the keys, as the store's ``meta`` has it
 
 SCHEMES: Final = ("redis", "rediss", "unix")
 
 _PAUSE_SECONDS: Final = 0.25
 """How long nobody asks a server that did not answer; then one thread tries, and the others go on without."""
 
-_TRIES: Final = 40
-"""Tries of a change at least, where others are faster."""
-
-_AT_ONCE: Final = 1_000
-"""Keys that one command lists, about."""
+_TRIES: Final = 40  # tries of a change at least, where others are faster
+_AT_ONCE: Final = 1_000  # keys that one command lists, about
 
 
 class _Row(NamedTuple):
-    """A state as the server has it.
+    """A state as the server has it."""
 
-    `payload` is None where the state is not known or past its time; `token` is that of its last change, empty
-    for none.
-    """
-
-    payload: bytes | None
-    token: bytes
+    payload: bytes | None  # None where the state is not known or past its time
+    token: bytes  # of its last change, empty for none
 
 
 class RedisStateStore(SharedStore):

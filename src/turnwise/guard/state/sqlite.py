@@ -18,11 +18,8 @@ from turnwise.errors import StateDownError, StateError
 from turnwise.guard.state.stores import SharedStore, State
 from turnwise.sessions.state_store import Change, StateKind
 
-APPLICATION: Final = 0x54575354
-"""The application_id of such a file, by which another database is told from it."""
-
-VERSION: Final = 1
-"""Version of the tables, as the file's user_version."""
+APPLICATION: Final = 0x54575354  # the application_id of such a file, by which another database is told from it
+VERSION: Final = 1  # version of the tables, as the file's user_version
 
 _SCHEMA: Final = (
     "CREATE TABLE IF NOT EXISTS states (kind TEXT NOT NULL, key TEXT NOT NULL, payload BLOB NOT NULL, "
@@ -35,11 +32,9 @@ _SCHEMA: Final = (
     "INSERT OR IGNORE INTO counts VALUES (0, 0), (1, 0)",
 )
 
-_IDLE: Final = 8
-"""Connections that wait for use, at most."""
-
-_OLD_AT_ONCE = 20
-"""States that are past their time and are deleted when another one is added, at most."""
+_ROW: Final = "SELECT payload, used, lasting FROM states WHERE kind = ? AND key = ?"
+_IDLE: Final = 8  # connections that wait for use, at most
+_OLD_AT_ONCE = 20  # states that are past their time and are deleted when another one is added, at most
 
 
 class SqliteStateStore(SharedStore):
@@ -100,9 +95,7 @@ class SqliteStateStore(SharedStore):
     def get(self, kind: StateKind[State], key: str) -> State | None:
         """Return a state, or None for one that is not known."""
         with self._failures(), self._reading() as connection:
-            row = connection.execute(
-                "SELECT payload, used, lasting FROM states WHERE kind = ? AND key = ?", (kind.name, key)
-            ).fetchone()
+            row = connection.execute(_ROW, (kind.name, key)).fetchone()
         return self._state(kind, key, row)
 
     def change_all(self, changes: Sequence[Change]) -> tuple[Any, ...]:
@@ -110,9 +103,7 @@ class SqliteStateStore(SharedStore):
         results = []
         with self._failures("it can't be written"), self._writing() as connection:
             for kind, key, apply in changes:
-                row = connection.execute(
-                    "SELECT payload, used, lasting FROM states WHERE kind = ? AND key = ?", (kind.name, key)
-                ).fetchone()
+                row = connection.execute(_ROW, (kind.name, key)).fetchone()
                 before = self._state(kind, key, row)
                 if row is not None and before is None:
                     self._delete(connection, kind.name, key, row[2])
@@ -137,11 +128,9 @@ class SqliteStateStore(SharedStore):
     def remove(self, kind: StateKind[Any], key: str) -> bool:
         """Forget a state with its parts, also a broken one; return whether it was known."""
         with self._failures("it can't be written"), self._writing() as connection:
-            row = connection.execute(
-                "SELECT lasting FROM states WHERE kind = ? AND key = ?", (kind.name, key)
-            ).fetchone()
+            row = connection.execute(_ROW, (kind.name, key)).fetchone()
             if row is not None:
-                self._delete(connection, kind.name, key, row[0])
+                self._delete(connection, kind.name, key, row[2])
         return row is not None
 
     def keys(self, kind: StateKind[Any], owner: str | None = None) -> list[str]:

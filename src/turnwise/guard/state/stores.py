@@ -17,10 +17,7 @@ Result = TypeVar("Result")
 
 
 class SharedStore(ABC):
-    """The limits of a store, and what does not depend on where it keeps states.
-
-    `path` is what messages call the store. For the limits and their ranges see `SqliteStateStore`.
-    """
+    """What a store has wherever it keeps states; for the limits and their ranges see `SqliteStateStore`."""
 
     def __init__(
         self,
@@ -79,8 +76,7 @@ class SharedStore(ABC):
         )
 
 
-APART: Final = "/"
-"""Stands between the name of a tenant, which has none, and the key of a state."""
+APART: Final = "/"  # stands between the name of a tenant, which has none, and the key of a state
 
 
 class Work:

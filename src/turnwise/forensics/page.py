@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from turnwise.conversation import Conversation, Side, ToolCall, ToolResult, Turn
 from turnwise.errors import ChartError
+from turnwise.forensics.analysis import in_words
+from turnwise.forensics.evidence import piece_in_words, stands_in_words
 from turnwise.guard.finding import CONTEXT
-from turnwise.guard.forensics.analysis import in_words
-from turnwise.guard.forensics.evidence import piece_in_words, stands_in_words
 from turnwise.linear_regex import LinearRegex
 from turnwise.plots import draw, trajectory_chart
 from turnwise.plots.style import CONFIG
@@ -39,8 +39,7 @@ td { overflow-wrap: anywhere; } .number { text-align: right; }
 @media print { body { max-width: none; } .turn, table { break-inside: avoid; } }
 """
 
-_SHOWN = 4_000
-"""Characters of a text that the page shows."""
+_SHOWN = 4_000  # characters of a text that the page shows
 
 
 def forensics_page(conversation: Conversation, analysis: Mapping[str, Any]) -> str:
@@ -100,11 +99,7 @@ def _scores(analysis: Mapping[str, Any]) -> str:
     points = analysis["trajectory"]
     names = sorted({name for point in points for name in point["scores"]})
     rows = [
-        [
-            str(point["turn"]),
-            point["side"],
-            *(_triple(point["scores"].get(name)) for name in names),
-        ]
+        [str(point["turn"]), point["side"], *(_triple(point["scores"].get(name)) for name in names)]
         for point in points
     ]
     return _table(["turn", "side", *(f"{name} (T, I, F)" for name in names)], rows)
@@ -119,7 +114,11 @@ def _guardrails(analysis: Mapping[str, Any]) -> str:
         return ""
     columns = ("evaluated", "skipped", "failed", "not_read", "total_firings", "blocks", "warnings")
     rows = [
-        [name, *(str(counts[column]) for column in columns), _kinds(counts["redactions"])]
+        [
+            name,
+            *(str(counts[column]) for column in columns),
+            ", ".join(f"{count} {kind}" for kind, count in counts["redactions"].items()),
+        ]
         for name, counts in analysis["guardrail_summary"].items()
     ]
     heads = ["guardrail", *(column.removeprefix("total_").replace("_", " ") for column in columns), "redactions"]
@@ -139,10 +138,6 @@ def _evidence(analysis: Mapping[str, Any]) -> str:
         for entry in analysis["evidence"]
     ]
     return "<h2>How evidence grew</h2>" + _table(["turn", "side", "what was added", "then"], rows, escaped=True)
-
-
-def _kinds(redactions: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {kind}" for kind, count in redactions.items())
 
 
 def _timeline(analysis: Mapping[str, Any]) -> str:
@@ -179,7 +174,11 @@ def _what(entry: Mapping[str, Any]) -> str:
 
 
 def _turn(turn: Turn, analysis: Mapping[str, Any]) -> str:
-    kinds = [kind for kind in ("blocked", "warned") if _among(turn.number, analysis[f"{kind}_turns"])]
+    kinds = [
+        kind
+        for kind in ("blocked", "warned")
+        if any(turn.number in numbers for numbers in analysis[f"{kind}_turns"].values())
+    ]
     sides = analysis["participants"]
     marks = [_time(turn.timestamp.isoformat() if turn.timestamp else None), *kinds]
     if turn.number in analysis["unchecked_turns"]:
@@ -197,10 +196,6 @@ def _step(step: ToolCall | ToolResult) -> tuple[str, str]:
     if isinstance(step, ToolCall):
         return f"call of {step.name} ({step.call_id})", step.arguments
     return f"result of {step.name or 'a tool'} ({step.call_id})", step.content
-
-
-def _among(number: int, turns: Mapping[str, Sequence[int]]) -> bool:
-    return any(number in numbers for numbers in turns.values())
 
 
 def _shortened(text: str) -> str:
@@ -238,8 +233,7 @@ MODES: Final = {"normal": "#0072B2", "cautious": "#E69F00", "guarded": "#D55E00"
 """Colour by engagement mode, of Okabe and Ito's palette."""
 
 _WIDTH, _HEIGHT = 640, 190
-_NAMESPACE = LinearRegex(r'\sxmlns(?::\w+)?="[^"]*"')
-"""What a drawing needs as a file, and not inside a page."""
+_NAMESPACE = LinearRegex(r'\sxmlns(?::\w+)?="[^"]*"')  # what a drawing needs as a file, and not inside a page
 
 
 def can_draw() -> bool:
@@ -277,7 +271,11 @@ def _trajectory_drawing(analysis: Mapping[str, Any]) -> dict[str, Any]:
 def _detector(drift: Mapping[str, Any]) -> dict[str, Any]:
     import altair as alt
 
-    rows = [{"place": place, **point} for place, point in enumerate(_inputs(drift["scores"]))]
+    # One point a turn: the prompt's, where both sides were scored.
+    by_turn: dict[int, Mapping[str, Any]] = {}
+    for point in drift["scores"]:
+        by_turn.setdefault(point["turn"], point)
+    rows = [{"place": place, **point} for place, point in enumerate(by_turn.values())]
     turns = _turn_axis(rows)
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=turns, y=alt.Y("score:Q").title("score of the detector")
@@ -309,7 +307,8 @@ def _detector(drift: Mapping[str, Any]) -> dict[str, Any]:
 def _stance_drawing(stances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     import altair as alt
 
-    rows = [{"turn": one["turn"], "trust": one.get("trust"), "mode": one.get("mode")} for one in _latest(stances)]
+    latest = {one["turn"]: one for one in stances}.values()  # one a turn
+    rows = [{"turn": one["turn"], "trust": one.get("trust"), "mode": one.get("mode")} for one in latest]
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=_turn_axis(rows), y=alt.Y("trust:Q").title("trust").scale(domain=[0, 1])
     )
@@ -339,19 +338,6 @@ def _turn_axis(rows: Sequence[Mapping[str, Any]]) -> Any:
     last = max((row["turn"] for row in rows), default=1)
     scale = alt.Scale(domain=[1, max(last, 2)], nice=False, padding=8)
     return alt.X("turn:Q").title("turn").scale(scale).axis(format="d", tickMinStep=1, grid=False)
-
-
-def _inputs(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """One point a turn: the prompt's, where both sides were scored."""
-    by_turn: dict[int, Mapping[str, Any]] = {}
-    for point in points:
-        by_turn.setdefault(point["turn"], point)
-    return list(by_turn.values())
-
-
-def _latest(stances: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """One stance a turn: the last."""
-    return list({one["turn"]: one for one in stances}.values())
 
 
 def _finished(chart: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import pytest
 
 from turnwise import analyze_conversation_forensics
 from turnwise.conversation import Conversation
+from turnwise.forensics import in_words
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.forensics import in_words
 
 Talk = Callable[..., Conversation]
 

@@ -14,7 +14,7 @@ from tests.support.memory import too_little_to_draw
 
 from turnwise import analyze_conversation_forensics
 from turnwise.conversation import Conversation
-from turnwise.guard.forensics import forensics_page
+from turnwise.forensics import forensics_page
 
 Talk = Callable[..., Conversation]
 
@@ -163,7 +163,7 @@ found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in ("altair", "vl_convert") else found(name, *rest)
 from tests.support.memory import too_little_to_draw
 from turnwise.conversation import Conversation
-from turnwise.guard.forensics import analyze_conversation_forensics, forensics_page
+from turnwise.forensics import analyze_conversation_forensics, forensics_page
 chat = Conversation.from_dict(json.load(open({str(saved)!r})))
 open({str(page)!r}, "w").write(forensics_page(chat, analyze_conversation_forensics(chat)))
 assert "altair" not in sys.modules

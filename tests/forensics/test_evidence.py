@@ -9,8 +9,8 @@ from typing import Any
 from tests.conftest import Cli
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.guard.audit import read_audit
-from turnwise.guard.forensics import analyze_conversation_forensics, evidence, forensics_page, piece_in_words
+from turnwise.forensics import analyze_conversation_forensics, evidence, forensics_page, piece_in_words
+from turnwise.guard import read_audit
 
 PROMPTS = (
     "Hello, my card starts with 4111 1111",
@@ -24,19 +24,22 @@ REPEATED = (
 )
 
 
-def guard(folder: Path) -> GuardrailPipeline:
+def guard(folder: Path, observer: str) -> GuardrailPipeline:
     guards: list[Any] = [
         "pii",
         {"prompt_injection": {"observer": None}},
         "probing",
-        {"drift": {"observer": "local-small"}},
+        {"drift": {"observer": observer}},
     ]
     audit = {"path": str(folder / "audit.jsonl")}
     return GuardrailPipeline({"session_by": "initiator", "audit": audit, "guardrails": guards})
 
 
 def test_evidence_of_a_conversation_names_the_turns_that_it_came_from(tmp_path: Path) -> None:
-    pipeline, chat = guard(tmp_path), Conversation.human_ai("ann", "model", conversation_id="chat-1")
+    pipeline, chat = (
+        guard(tmp_path, "scripted:0.2,0.2,0.6,0.9"),
+        Conversation.human_ai("ann", "model", conversation_id="chat-1"),
+    )
     for prompt in PROMPTS:
         pipeline.check_input(prompt, conversation=chat)
     again = Conversation.from_dict(json.loads(json.dumps(chat.to_dict())))
@@ -53,7 +56,7 @@ def test_evidence_of_a_conversation_names_the_turns_that_it_came_from(tmp_path: 
 
 
 def test_evidence_grows_over_conversations(tmp_path: Path, cli: Cli) -> None:
-    pipeline = guard(tmp_path)
+    pipeline = guard(tmp_path, "local-small")
     for number, prompt in enumerate([PROMPTS[-1], *REPEATED], start=1):
         pipeline.check_input(
             prompt, conversation=Conversation.human_ai("Ann", "model", conversation_id=f"chat-{number}")

@@ -6,14 +6,15 @@ Of YAML the line of every key is known, so that an error can say it.
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from turnwise._support.bounded import YamlError, bounded, load_yaml, yaml_nodes
 from turnwise._support.visible import shown
-from turnwise.errors import GuardError, UnknownNameError
+from turnwise.errors import GuardError, TurnwiseError, UnknownNameError
 
 if TYPE_CHECKING:
     import yaml
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 Place = tuple[str | int, ...]
 """Where a value stands: keys of mappings and places in lists, from 0, from the outside in."""
 
-INITIATOR: Final = "initiator"
-"""Trajectory of scores that don't say one."""
+INITIATOR: Final = "initiator"  # trajectory of scores that don't say one
 
 
 class GuardMetadataError(GuardError):
@@ -52,17 +52,21 @@ class Lines:
             where.append(".".join(str(part + 1) if isinstance(part, int) else part for part in place))
         return GuardError(f"{', '.join(where)}: {problem}" if where else problem)
 
+    @contextmanager
+    def errors_at(self, place: Place) -> Iterator[None]:
+        """Tell what goes wrong within as the error of a place."""
+        try:
+            yield
+        except TurnwiseError as error:
+            raise self.error(place, str(error)) from error
 
-NO_LINES = Lines("")
-"""Of values that did not come from a file."""
+
+NO_LINES = Lines("")  # of values that did not come from a file
 
 
 @cache
 def _loader() -> type[yaml.SafeLoader]:
-    """A loader that reads true and false as such, and ``on``, ``off``, ``yes`` and ``no`` as text.
-
-    So YAML 1.2 has it; else the key ``on`` would be the value true.
-    """
+    """A loader that reads ``on``, ``off``, ``yes`` and ``no`` as text, as YAML 1.2 has it."""
     import yaml
 
     class Loader(yaml.SafeLoader):

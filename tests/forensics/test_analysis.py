@@ -11,9 +11,8 @@ from guard_rails import Contains, Raises
 
 from turnwise import analyze_conversation_forensics
 from turnwise.conversation import Conversation
-from turnwise.guard import GuardrailPipeline, TextKind
-from turnwise.guard.config import Config
-from turnwise.guard.forensics import in_words, replay, replay_pipeline
+from turnwise.forensics import in_words, replay, replay_pipeline
+from turnwise.guard import Config, GuardrailPipeline, TextKind
 
 Talk = Callable[..., Conversation]
 

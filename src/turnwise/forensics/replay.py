@@ -27,8 +27,7 @@ from turnwise.guard.step import finish
 from turnwise.guard.texts import RESERVED_KEYS, check_beside
 from turnwise.guard.tool_texts import context_of, take_context
 
-_MOST: Final = 64 * 1024**2
-"""Bytes of a line, or of a conversation that is written over several lines."""
+_MOST: Final = 64 * 1024**2  # bytes of a line, or of a conversation that is written over several lines
 
 
 def replay_pipeline(config: Config, audit: str | Path | None = None) -> GuardrailPipeline:
@@ -70,12 +69,8 @@ def checks_of(
             yield copy, result
         if turn.response is not None:
             now = turn.response_timestamp or now
-            yield (
-                copy,
-                pipeline.check_output(
-                    turn.response, conversation=copy, session_id=session, turn_number=turn.number
-                ),
-            )
+            about: Mapping[str, Any] = {"session_id": session, "turn_number": turn.number}
+            yield copy, pipeline.check_output(turn.response, conversation=copy, **about)
 
 
 def check_again(
@@ -105,24 +100,16 @@ def _tools_again(
 ) -> Iterator[PipelineResult]:
     """Check the calls and results of a turn, which the copy has with its messages."""
     for step in turn.tool_steps:
+        about: Mapping[str, Any] = {
+            "conversation": copy,
+            "call_id": step.call_id,
+            "turn_number": turn.number,
+            "session_id": session,
+        }
         if isinstance(step, ToolCall):
-            yield pipeline.check_tool_call(
-                step.name,
-                step.arguments,
-                conversation=copy,
-                call_id=step.call_id,
-                turn_number=turn.number,
-                session_id=session,
-            )
+            yield pipeline.check_tool_call(step.name, step.arguments, **about)
         else:
-            yield pipeline.check_tool_result(
-                step.content,
-                conversation=copy,
-                call_id=step.call_id,
-                name=step.name or None,
-                turn_number=turn.number,
-                session_id=session,
-            )
+            yield pipeline.check_tool_result(step.content, name=step.name or None, **about)
 
 
 def replay(

@@ -12,13 +12,14 @@ from turnwise._support.visible import shown
 from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.json_values import json_copy, json_object
 from turnwise.conversation.turn import GUARD_KEY
+from turnwise.forensics.evidence import evidence
+from turnwise.guard.audit.chain import ranges
 from turnwise.guard.finding import Action, TextKind
-from turnwise.guard.forensics.evidence import evidence
 from turnwise.guard.rate_limits import refusals_of
 from turnwise.guard.results import Detail, Path, Status
 from turnwise.guard.step import DROPPED
 from turnwise.guard.turn_checks import DriftData, TextCheck, checks_of_turn, drift_in
-from turnwise.guard.validation import INITIATOR, shown_key
+from turnwise.guard.written_values import INITIATOR, shown_key
 from turnwise.scoring import Score
 from turnwise.sessions import Outcome, Outcomes, Stance, outcome_of
 
@@ -30,11 +31,8 @@ METHOD: Final = (
 )
 """How the turn where drift began is found."""
 
-REPLIES: Final = "replies"
-"""Name of the trajectory of texts that drift reads as replies."""
-
-_EQUAL: Final = 1e-9
-"""Scores that differ by no more count as equal."""
+REPLIES: Final = "replies"  # name of the trajectory of texts that drift reads as replies
+_EQUAL: Final = 1e-9  # scores that differ by no more count as equal
 
 
 class _Check(NamedTuple):
@@ -103,7 +101,7 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
         - ``trajectory``: T, I and F by principle, turn by turn, of the first drift guardrail;
         - ``drift``: for each drift guardrail its detector's scores, ``alarms``, and where drift ``began``;
         - ``stance``: the stance after each check that has one;
-        - ``evidence``: how evidence grew, see `turnwise.guard.forensics.evidence`;
+        - ``evidence``: how evidence grew, see `turnwise.forensics.evidence`;
         - ``outcomes``: what replies did by turn, where a drift guardrail scored replies (``judge: replies``): the
           turn at which the model gave way first (``broke``) and came nearest to it (``nearest``), the turns whose
           reply gave way and was ``held`` back, the first ``alarm`` (a prompt that was blocked or warned of) and
@@ -192,18 +190,8 @@ def _outcomes(
 
 def _event(check: _Check, conversation_id: str) -> dict[str, Any]:
     """A check as an audit has it, for `evidence`."""
-    text = check.text
-    guardrails = {
-        name: {
-            "status": one.status,
-            "found": one.found,
-            "blocked": one.blocked,
-            "action": one.action,
-            "reason": one.reason,
-            "data": one.data,
-        }
-        for name, one in text.details.items()
-    }
+    told = ("status", "found", "blocked", "action", "reason", "data")
+    guardrails = {name: {key: getattr(one, key) for key in told} for name, one in check.text.details.items()}
     return {
         "time": _text(check.time),
         "conversation_id": conversation_id,
@@ -268,21 +256,11 @@ def _entry(check: _Check, turn: Turn, *, texts: bool) -> dict[str, Any]:
 
 
 def _trajectory(points: Sequence[DriftPoint]) -> list[dict[str, Any]]:
-    return [
-        {
-            "turn": point.turn,
-            "side": point.side,
-            "scores": point.kept.scores,
-        }
-        for point in points
-    ]
+    return [{"turn": point.turn, "side": point.side, "scores": point.kept.scores} for point in points]
 
 
 def _drifts(checks: Iterable[_Check]) -> dict[str, list[DriftPoint]]:
-    """What each drift guardrail kept, turn by turn.
-
-    Trajectories of the responder's texts have names of their own, such as ``drift (responder)``.
-    """
+    """What each drift guardrail kept, turn by turn; other trajectories have names such as ``drift (replies)``."""
     found: dict[str, list[DriftPoint]] = {}
     for check in checks:
         for name, detail in check.text.details.items():
@@ -296,7 +274,6 @@ def _drifts(checks: Iterable[_Check]) -> dict[str, list[DriftPoint]]:
 
 
 def _drift_summary(name: str, points: Sequence[DriftPoint]) -> dict[str, Any]:
-    """What a drift guardrail saw of a conversation, as JSON values; needs at least one point."""
     last = points[-1].kept
     return {
         "guardrail": name,
@@ -469,13 +446,7 @@ def _listed(turns: Sequence[int]) -> str:
     >>> _listed([1, 2, 3, 7])
     'turns 1–3, 7'
     """
-    spans: list[list[int]] = []
-    for turn in turns:
-        if spans and turn == spans[-1][1] + 1:
-            spans[-1][1] = turn
-        else:
-            spans.append([turn, turn])
-    parts = [str(first) if first == last else f"{first}–{last}" for first, last in spans]
+    parts = [str(first) if first == last else f"{first}–{last}" for first, last in ranges(turns)]
     return f"turn{'s' if len(turns) > 1 else ''} {', '.join(parts)}"
 
 
