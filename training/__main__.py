@@ -23,14 +23,13 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from tokenizers import Tokenizer
 
 from training import small
 from training.base import Base, read_base
 from training.blend import blend, unpacked
-from training.calibrate import SERVICE, fit_side, operating_points, rows_of, service
+from training.calibrate import SERVICE, calibrate, operating_points, rows_of, service
 from training.conversations import Conversations, read_conversations
 from training.examples import TRAIN
 from training.fit import CHECKPOINT, Settings, Trainer
@@ -203,8 +202,7 @@ def calibrated(spread: Spread, conversations: Conversations, data: Path) -> dict
     """
     judged = conversations.of("dev", "operating")
     rows = [rows_of(spread, judged, mode) for mode in ("history", "replies")]
-    calibration = Calibration(*(np.array(parts) for parts in zip(*map(fit_side, rows), strict=True)))
-    record = calibration.to_record()
+    record = calibrate(rows).to_record()
     return {
         "calibration": record,
         "calibrated_on": {

@@ -112,18 +112,16 @@ def _rows(reader: Reader, one: Example, mode: str) -> list[Row]:
     return [Row(one.id, number, reading, known[number]) for number, reading in found if number in known]
 
 
-def fit_side(rows: Sequence[Row]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def calibrate(sides: Sequence[Sequence[Row]]) -> Calibration:
     """Fit slopes and offsets (Platt 1999, with the readers' values as soft labels), and what foretells errors.
 
     Indeterminacy is fitted to half the readers' own I and half the distance of F from theirs, beside the weights
-    that are `FIXED`.
-
-    Args:
-        rows: judged texts of one side, of conversations that nothing was fitted on.
-
-    Returns:
-        Slope, offset and weights of indeterminacy, each for this side alone, as `Calibration` takes them.
+    that are `FIXED`. The rows are of prompts, then of replies, of conversations that nothing was fitted on.
     """
+    return Calibration(*(np.array(parts) for parts in zip(*map(_fit_side, sides), strict=True)))
+
+
+def _fit_side(rows: Sequence[Row]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     count = len(PRINCIPLES)
     raw = np.array([_loudest(row.reading) for row in rows])  # (rows, principles, 3)
     targets = np.array([row.target for row in rows])

@@ -35,6 +35,7 @@ from turnwise.stats.cautions import (
     strong_baselines,
     thin_threshold,
 )
+from turnwise.stats.curves import mean_scores, realised_rates, roc_points
 from turnwise.stats.diagnostics import (
     LabelNoise,
     LengthMatched,
@@ -223,6 +224,7 @@ __all__ = [
     "matched",
     "matched_rates",
     "mcnemar",
+    "mean_scores",
     "measure",
     "missing_bounds",
     "needed_benign",
@@ -234,11 +236,13 @@ __all__ = [
     "precision_of",
     "principles_below_chance",
     "rank_sum",
+    "realised_rates",
     "recall_at",
     "recall_at_of",
     "recall_of",
     "resamples",
     "roc_heads",
+    "roc_points",
     "sign_flip",
     "sign_test",
     "split_by_group",

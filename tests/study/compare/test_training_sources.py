@@ -17,8 +17,8 @@ from turnwise.principles import builtin_principles
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
-from turnwise.study.compare import Settings, compare
-from turnwise.study.report import as_text, record
+from turnwise.study import Settings, as_text, record
+from turnwise.study.compare import compare
 
 SOURCES = {"attacks": 60, "known chats": 90, "new chats": 120}
 

@@ -11,48 +11,40 @@ import random
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 from tests.support.memory import too_little_to_draw
+from tests.support.studies import Chat, run_of, study_data, turns_of, with_runs
 
 from turnwise.detectors import build_detector
 from turnwise.errors import UsageError
-from turnwise.plots.render import browser_library, canonical
-from turnwise.plots.style import Figure
-from turnwise.scoring import Score, TurnScores
-from turnwise.store import Run
-from turnwise.study import Example
-from turnwise.study.compare import (
-    LabelledConversation,
-    RunData,
+from turnwise.plots.render import browser_library
+from turnwise.stats import evaluated, mean_scores, realised_rates, roc_points
+from turnwise.study import (
     Settings,
     Study,
-    StudyData,
+    all_tables,
+    as_markdown,
     compare_data,
-    strata_of,
+    record,
+    summary,
+    verdict,
+    write_report,
 )
 from turnwise.study.report import (
     VERDICT_COLUMNS,
     Table,
-    all_tables,
+    all_figures,
     answer,
     as_csv,
     as_latex,
-    as_markdown,
     html_text,
-    record,
-    summary,
-    verdict,
     verdicts_as_parquet,
-    write_report,
 )
-from turnwise.study.report.detection_tables import detectors_table
-from turnwise.study.report.figures import all_figures, calibration_points, roc_points
-from turnwise.study.report.score_figures import mean_scores
 
 EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
 
@@ -60,30 +52,19 @@ EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
 def make_study(attack_shift: float = 0.3, *, missing: int = 0, second: str = "h", **settings: object) -> Study:
     """Return a small study; a source, a category and some ids are written by somebody who means harm."""
     generator = random.Random(3)
-    known, examples = [], {"t": [], second: []}
+    chats = []
     for number in range(180):
-        attack = number < 60
-        name = f"{EVIL}{number}" if number % 7 == 0 else f"c{number}"
-        length = generator.randint(3, 6)
-        strata = strata_of(EVIL if number % 2 else "plain", {"category": f"kind|{number % 4}"}, length)
-        known.append(LabelledConversation(name, f"g{number // 2}", attack, length, strata))
-        for run, rows in examples.items():
+        attack, turns, length = number < 60, {}, generator.randint(3, 6)
+        for run in ("t", second):
             shift = attack_shift if attack and run == second else 0.0
             F = [min(1.0, 0.6 * generator.random() + shift) for _ in range(length)]
-            gone = run == second and number < missing
-            scored = [
-                TurnScores(k, {} if gone else {"p": Score(0.5, 0.2, f)}, length=9) for k, f in enumerate(F, 1)
-            ]
-            rows.append(Example(name, f"g{number // 2}", attack, tuple(scored)))
-    runs = tuple(
-        RunData(
-            Run(run, "made", "1", context, {}, {}, "0", datetime(2026, 1, 1, tzinfo=UTC)),
-            tuple(examples[run]),
-            {one.sequence_id: 0.25 for one in known},
-            {one.sequence_id: 4.0 for one in known},
-        )
-        for run, context in (("t", "turn"), (second, "history"))
-    )
+            turns[run] = turns_of(F, gone=run == second and number < missing)
+        name, source = f"{EVIL}{number}" if number % 7 == 0 else f"c{number}", EVIL if number % 2 else "plain"
+        chats.append(Chat(name, f"g{number // 2}", attack, turns, source, {"category": f"kind|{number % 4}"}))
+    data = study_data(chats, [run_of("t", "turn"), run_of(second, "history")])
+    cost, latency = ({one.name: value for one in chats} for value in (0.25, 4.0))
+    runs = (dataclasses.replace(run, cost_usd=cost, latency_ms=latency) for run in data.runs)
+    data = dataclasses.replace(with_runs(data, *runs), untried=2, unlabelled=1, sha256="ab" * 32)
     given = {
         "runs": ("t", second),
         "detectors": ("cusum:drift=0.4", "f_ema"),
@@ -92,7 +73,7 @@ def make_study(attack_shift: float = 0.3, *, missing: int = 0, second: str = "h"
         "splits": 4,
         "seeds": 2,
     }
-    return compare_data(StudyData(tuple(known), runs, 2, 1, "ab" * 32), Settings(**{**given, **settings}))
+    return compare_data(data, Settings(**{**given, **settings}))
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +88,10 @@ def report(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def figures(study: Study) -> dict[str, Figure]:
-    return {figure.name: figure for figure in all_figures(study)}
+def answers(study: Study) -> list[dict[str, Any]]:
+    """Return the rows of the figure that shows the answer."""
+    [drawn] = [one for one in all_figures(study) if one.name == "answer"]
+    return [row for rows in drawn.spec["datasets"].values() for row in rows if "what" in row]
 
 
 class Page(HTMLParser):
@@ -258,9 +240,7 @@ def test_the_answer_is_one_sentence_with_its_figures(study):
     assert found.count(" points)") == len(
         [kind for kind in ("gain of context", "gain of trajectory") if apart.first(kind)]
     )
-    [drawn] = [one for one in all_figures(study) if one.name == "answer"]
-    values = [row for rows in drawn.spec["datasets"].values() for row in rows if "what" in row]
-    assert [round(row["value"], 6) for row in values] == [
+    assert [round(row["value"], 6) for row in answers(study)] == [
         round(100 * gain.by_seed[0].value, 6)
         for kind in ("gain of context", "gain of trajectory")
         if (gain := apart.first(kind))
@@ -273,8 +253,7 @@ def test_without_gains_the_answer_says_what_is_caught(study):
         r"Of the attacks at 5 % false positives, any_turn@t catches [\d.]+ % \[.*\] and .* catches .* %.*\]\.$",
         answer(alone),
     )
-    [drawn] = [one for one in all_figures(alone) if one.name == "answer"]
-    assert [row["what"] for rows in drawn.spec["datasets"].values() for row in rows if "what" in row] == [
+    assert [row["what"] for row in answers(alone)] == [
         alone.arms[alone.reference].name,
         alone.arms[alone.chosen].name,
     ]
@@ -368,7 +347,8 @@ def test_verdicts_name_the_fold_whose_threshold_the_report_has(settings, tmp_pat
             assert row["fired"] is (row["score"] >= row["threshold"])
         for label, counted in (("attack", "caught"), ("benign", "false_alarms")):
             assert sum(row["fired"] for row in tested if row["label"] == label) == arm["counts"][counted]
-        cell = next(line[2] for line in detectors_table(study).rows if line[0].removesuffix(" *") == arm["name"])
+        table = next(table for table in all_tables(study) if table.name == "detectors")
+        cell = next(line[2] for line in table.rows if line[0].removesuffix(" *") == arm["name"])
         ends = dict.fromkeys(f"{pick(thresholds.values()):.4g}" for pick in (min, max))
         assert cell == " to ".join(ends)
 
@@ -403,8 +383,9 @@ def test_missing_conversations_have_bounds():
     assert record(found)["if_missing"]["for_second"]["b_alone"] >= gone
 
 
-def test_every_figure_of_the_study_is_there(figures):
-    assert set(figures) == {
+def test_every_figure_of_the_study_is_there(study):
+    figures = all_figures(study)
+    assert {figure.name for figure in figures} == {
         "answer",
         "recall",
         "roc",
@@ -415,7 +396,7 @@ def test_every_figure_of_the_study_is_there(figures):
         "shuffle",
         "calibration",
     }
-    for figure in figures.values():
+    for figure in figures:
         assert figure.spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/v")
         assert figure.title
         assert figure.caption
@@ -435,7 +416,9 @@ def test_curves_agree_with_the_counts(study):
         assert points == sorted(points)
         area = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in itertools.pairwise(points))
         assert area == pytest.approx(result.auc.value)
-    points = calibration_points(study.judgements[study.reference])
+    reference = study.judgements[study.reference]
+    benign = [one.score for one in evaluated(reference.judged, attack=False)]
+    points = realised_rates(reference.folds[0].benign, benign)
     asked = [point["asked"] for point in points]
     assert asked == sorted(asked)
     at = next(point for point in points if point["asked"] == 0.05)
@@ -447,14 +430,6 @@ def test_curves_agree_with_the_counts(study):
 
 def test_roc_needs_both_labels(study):
     assert roc_points([one for one in study.results[0].judged if one.attack]) == []
-
-
-def test_a_pdf_of_another_form_is_left_as_it_is():
-    assert canonical(b"%PDF-1.4 nothing that we know") == b"%PDF-1.4 nothing that we know"
-    cut = b"%PDF-1.7\n\n1 0 obj\n<<\n  /Type /Catalog\n>>\ntrailer\n<<\n  /Root 1 0 R\n>>"
-    assert canonical(cut) == cut
-    past_the_end = b"%PDF-1.7\n\n1 0 obj\n<<\n  /Length 99\n>>\nstream\n\nendobj\ntrailer\n<<\n  /Root 1 0 R\n>>"
-    assert canonical(past_the_end) == past_the_end
 
 
 def test_offsets_of_a_pdf_point_at_its_objects(report):
@@ -484,8 +459,8 @@ def test_signed_numbers_stay_in_a_csv_file_and_formulas_do_not():
     assert row == ["-1.5 (−2, 3) %", "+3", "-", "'-1+A1", "'=1", "−1", "plain"]
 
 
-def test_figures_that_can_not_be_drawn_leave_the_rest_of_the_report(study, figures, tmp_path):
-    told = []
+def test_figures_that_can_not_be_drawn_leave_the_rest_of_the_report(study, tmp_path):
+    told, figures = [], [figure.name for figure in all_figures(study)]
     browser_library.cache_clear()
     with too_little_to_draw():
         files = write_report(study, tmp_path / "out", tell=told.append)
