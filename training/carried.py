@@ -18,7 +18,7 @@ UNKNOWN = float("nan")
 
 
 def translated(path: Path, examples: Iterable[Example]) -> Iterator[Example]:
-    """Yield conversations of the corpus in the language that a file is named by, with the scores of the originals."""
+    """Yield conversations of the corpus in the language that names a file, with the scores of the originals."""
     known = {one.id: one for one in examples}
     for record in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
         if (original := known.get(record["id"])) is None:
@@ -36,7 +36,7 @@ def translated(path: Path, examples: Iterable[Example]) -> Iterator[Example]:
 
 
 def same_requests(read: Sequence[Example], requests: Sequence[Conversation]) -> Iterator[Example]:
-    """Yield requests in other languages, by the number in the middle of their id, with the scores of those read."""
+    """Yield requests in other languages, by the number in their id, with the scores of those read."""
     scores: dict[str, list[Triples]] = defaultdict(list)
     for one in read:
         scores[_number(one.id)].append(one.judged["history"][1])

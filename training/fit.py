@@ -140,7 +140,7 @@ def loss_of(logits: Tensor, batch: Batch, pairs: float) -> Tensor:
 
 
 def told_apart(logits: Tensor, halves: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Tensor:
-    """Return how far the halves of pairs are from being told apart, from logits of shape (texts, outputs), F last."""
+    """Return how far the halves of pairs are from being told apart, from logits (texts, outputs), F last."""
     loss = logits.new_zeros(())
     for both in halves:
         attack, benign = (torch.logsumexp(logits[list(half), -1] * SHARPNESS, 0) / SHARPNESS for half in both)

@@ -86,7 +86,7 @@ def _turned(x: Tensor) -> Tensor:
 
 
 class Reader(nn.Module):
-    """The language model without its last layers, and heads over the texts that it reads, made anew where missing."""
+    """The language model without its last layers, and heads over its texts, made anew where missing."""
 
     def __init__(self, arrays: Mapping[str, NDArray[np.float32]], shape: Shape, frozen: int) -> None:
         super().__init__()

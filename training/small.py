@@ -93,7 +93,7 @@ class Small(nn.Module):
 
 
 def first_table(embedding: NDArray[np.float32], dimensions: int, seed: int) -> Tensor:
-    """Return token vectors to start from: the principal components of a language model's, shape (tokens, width)."""
+    """Return token vectors to start from: the principal components of a language model's."""
     torch.manual_seed(seed)
     vectors = torch.tensor(embedding)
     vectors -= vectors.mean(0)
