@@ -60,6 +60,7 @@ from turnwise.stats.judged import (
     matched,
     missing_bounds,
     paired_bounds,
+    paired_test,
 )
 from turnwise.stats.metrics import (
     DetectorResult,
@@ -233,6 +234,7 @@ __all__ = [
     "paired_bounds",
     "paired_difference",
     "paired_power",
+    "paired_test",
     "precision_of",
     "principles_below_chance",
     "rank_sum",

@@ -24,9 +24,9 @@ from turnwise.stats.bootstrap import (
     interval_of,
     resamples,
 )
-from turnwise.stats.judged import Judged, evaluated, matched
+from turnwise.stats.judged import Judged, evaluated, matched, paired_test
 from turnwise.stats.metrics import DetectorResult, auc_of, recall_of
-from turnwise.stats.significance import McNemar, mcnemar
+from turnwise.stats.significance import McNemar
 from turnwise.stats.survival import delay_of
 from turnwise.stats.thresholds import check_rate
 
@@ -144,14 +144,6 @@ def _pair(results: Sequence[DetectorResult], a: int, b: int, values: _Values) ->
         raise UsageError(f"{results[a].name} and {results[b].name} share no attack: evaluate the same with both")
     arms = [one for one, _ in pairs], [other for _, other in pairs]
 
-    def test(label: bool) -> McNemar:
-        chosen = [(one, other) for one, other in pairs if one.attack is label]
-        return mcnemar(
-            [one.final if values.final else one.fired for one, _ in chosen],
-            [other.final if values.final else other.fired for _, other in chosen],
-            [one.group for one, _ in chosen],
-        )
-
     def less(what: str, fixed: bool = True) -> Interval:
         (first, of_first, one), (second, of_second, other) = (
             values.of(what, place, arm) for place, arm in zip((a, b), arms, strict=True)
@@ -164,7 +156,7 @@ def _pair(results: Sequence[DetectorResult], a: int, b: int, values: _Values) ->
             conditions_on_threshold=fixed,
         )
 
-    attacks = test(True)
+    attacks, benign = (paired_test(pairs, attack=label, final=values.final) for label in (True, False))
     scores = [
         [[one.score for one in evaluated(arm, label) if one.score is not None] for arm in arms]
         for label in (True, False)
@@ -182,7 +174,7 @@ def _pair(results: Sequence[DetectorResult], a: int, b: int, values: _Values) ->
         auc=less("auc", fixed=False),
         delong=delong_test((scores[0][0], scores[0][1]), (scores[1][0], scores[1][1])) if areas else None,
         mean_turn=less("delay"),
-        benign=test(False),
+        benign=benign,
         conversations=len(pairs),
         left_out=len(everyone) - len(pairs),
     )

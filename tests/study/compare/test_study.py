@@ -60,7 +60,7 @@ def study(data: StudyData, *detectors: str, **settings: object) -> Study:
 
 
 @pytest.fixture(scope="module")
-def usual(study_data) -> Study:
+def usual(make_data) -> Study:
     """Return a study that several tests look at."""
     return study(make_data(), "cusum:drift=0.3")
 
