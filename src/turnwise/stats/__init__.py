@@ -12,6 +12,7 @@ from turnwise.stats.auc import (
     delong_test,
 )
 from turnwise.stats.bootstrap import (
+    FEW,
     FEW_GROUPS,
     TAILS,
     Difference,
@@ -135,6 +136,7 @@ from turnwise.stats.two_stage import StageRates, TwoStageRates, Unit, two_stage_
 __all__ = [
     "CALIBRATE",
     "DEPENDENCES",
+    "FEW",
     "FEWER",
     "FEW_ABOVE",
     "FEW_GROUPS",

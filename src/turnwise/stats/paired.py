@@ -12,6 +12,7 @@ from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.stats.auc import AucTest, delong_test
 from turnwise.stats.bootstrap import (
+    FEW,
     FEW_GROUPS,
     REPLICATES,
     TAILS,
@@ -241,8 +242,8 @@ def matched_rates(
     drawn = resamples(groups, attack, np.random.default_rng(seed), replicates)
     # The first column is of the data as they are.
     weights = np.column_stack([np.ones(drawn.groups), drawn.counts.T])[drawn.place]
-    few = min(len(np.unique(drawn.place[labels == label])) for label in (True, False)) < FEW_GROUPS
-    note = f"fewer than {FEW_GROUPS} groups of a label: the interval is likely too narrow" if few else ""
+    fewest = min(len(np.unique(drawn.place[labels == label])) for label in (True, False))
+    note = FEW if fewest < FEW_GROUPS else ""
 
     def less(what: str, of: Floats, fixed: bool = False) -> Difference:
         return paired_difference(what, of[1] - of[0], drawn.groups, fixed, note)

@@ -169,7 +169,7 @@ def test_runs_of_different_contexts_ask_about_time():
 
 @pytest.mark.parametrize("detector", ["cusum:drift=0.3", "learned"])
 def test_with_folds_every_attack_is_tested_once(detector):
-    found = study(conversations({"few": 0.05, "many": 0.25}), detector, folds=3, splits=2, replicates=20)
+    found = study(conversations({"few": 0.05, "many": 0.25}), detector, folds=3, splits=1, replicates=10)
     [one] = found.between_runs
     assert one.test.pairs == ATTACKS
     assert one.test.won

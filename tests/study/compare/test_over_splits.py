@@ -51,13 +51,13 @@ def also(turns: Iterable[TurnScores], principle: str, F: Callable[[float], float
 
 
 def study(data: StudyData, *detectors: str, **settings: Any) -> Study:
-    given = {"runs": ("t", "h"), "target_fpr": 0.05, "replicates": 60, "splits": 4, "seeds": 2} | settings
+    given = {"runs": ("t", "h"), "target_fpr": 0.05, "replicates": 60, "splits": 4, "seeds": 1} | settings
     return compare_data(data, Settings(detectors=detectors, **given))
 
 
 @pytest.fixture(scope="module")
 def usual() -> Study:
-    return study(conversations(), "cusum:drift=0.3", "slope", replicates=200)
+    return study(conversations(), "cusum:drift=0.3", "slope", replicates=200, seeds=2)
 
 
 @pytest.mark.parametrize("guarantee", ["expectation", "confidence"])
@@ -160,21 +160,23 @@ def test_the_order_of_import_and_a_second_run_change_no_byte():
 
 
 def test_what_an_arm_did_not_evaluate_is_left_out_and_told():
-    found = study(conversations(missing=6), "cusum:drift=0.3")
+    found = study(conversations(missing=6), "cusum:drift=0.3", splits=1, replicates=10)
     [one] = found.two_by_two
     assert (one.attacks, one.benign, one.left_out) == (84, 180, 6)
     assert "6 conversations that not all of these runs evaluated are left out" in " ".join(verdict(found))
-    [between] = study(conversations(missing=6, first="history"), "cusum:drift=0.3").between_runs
+    [between] = study(
+        conversations(missing=6, first="history"), "cusum:drift=0.3", splits=1, replicates=10
+    ).between_runs
     assert (between.gain.conversations, between.gain.left_out) == (264, 6)
 
 
 def test_with_folds_no_threshold_is_carried_over():
-    found = study(conversations(), "cusum:drift=0.3", folds=3, seeds=1)
+    found = study(conversations(), "cusum:drift=0.3", folds=3, replicates=10)
     assert all(one.thresholds_used is None for one in found.matched_rates.values())
 
 
 def test_with_folds_the_text_names_folds_and_the_table_their_thresholds():
-    found = study(conversations(), "cusum:drift=0.3", folds=3)
+    found = study(conversations(), "cusum:drift=0.3", folds=3, replicates=10)
     text = " ".join(verdict(found))
     assert "In the 3 folds of seed 0, which the tables below show" in text
     assert "In the split of seed" not in text and "of this split alone" not in text

@@ -76,6 +76,10 @@ def make_study(attack_shift: float = 0.3, *, missing: int = 0, second: str = "h"
     return compare_data(data, Settings(**{**given, **settings}))
 
 
+SMALL = {"splits": 1, "seeds": 1, "replicates": 10}
+"""For studies of which only words and tables are looked at."""
+
+
 @pytest.fixture(scope="module")
 def study() -> Study:
     return make_study()
@@ -203,7 +207,7 @@ def test_the_page_needs_nothing_else_and_nothing_escapes_into_it(report):
 
 
 def test_the_name_of_a_run_is_text_in_every_file_too(tmp_path):
-    write_report(make_study(second=EVIL, splits=2, replicates=10), tmp_path / "out")
+    write_report(make_study(second=EVIL, **SMALL), tmp_path / "out")
     page = Page()
     page.feed((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
     assert page.tags.count("script") == 3
@@ -277,17 +281,17 @@ def test_the_verdict_says_what_gained_how_much_and_with_which_p(study):
 
 
 def test_without_an_effect_the_verdict_says_so():
-    found = make_study(0.0, splits=2, replicates=10)
+    found = make_study(0.0, **SMALL)
     text = " ".join(verdict(found))
     assert "A difference is not shown" in text
     assert "It does not beat any_turn@t" in text
 
 
 def test_given_thresholds_and_baselines_alone_have_words_of_their_own():
-    given = " ".join(verdict(make_study(thresholds="given", splits=2, replicates=10)))
+    given = " ".join(verdict(make_study(thresholds="given", **SMALL)))
     assert "at the thresholds that were given" in given
     assert "thresholds were not matched" in given
-    alone = " ".join(verdict(make_study(detectors=(), runs=("h",), splits=2, replicates=10)))
+    alone = " ".join(verdict(make_study(detectors=(), runs=("h",), **SMALL)))
     assert "Nothing but baselines was asked for" in alone
 
 
@@ -326,7 +330,7 @@ def test_every_table_has_three_forms(report, study):
     "settings", [{"folds": 3, "target_fpr": 0.1}, {"folds": 0}, {"thresholds": "given"}], ids=str
 )
 def test_verdicts_name_the_fold_whose_threshold_the_report_has(settings, tmp_path):
-    study = make_study(detectors=("f_ema", "learned") if "folds" in settings else ("f_ema",), splits=2, **settings)
+    study = make_study(detectors=("f_ema", "learned") if "folds" in settings else ("f_ema",), **SMALL, **settings)
     numbers = json.loads(json.dumps(record(study)))
     file = tmp_path / "verdicts.parquet"
     file.write_bytes(verdicts_as_parquet(study))
@@ -365,7 +369,7 @@ def test_verdicts_at_the_last_turn_have_a_table_of_their_own(study):
 
 
 def test_small_cells_say_so(study):
-    found = make_study(small_cell=10, splits=2, replicates=10)
+    found = make_study(small_cell=10, **SMALL)
     table = next(table for table in all_tables(found) if table.name == "by_category")
     assert any("too few (" in cell for row in table.rows for cell in row)
     assert "too few" in as_csv(table)
@@ -373,7 +377,7 @@ def test_small_cells_say_so(study):
 
 
 def test_missing_conversations_have_bounds():
-    found = make_study(missing=50, splits=2, replicates=10)
+    found = make_study(missing=50, **SMALL)
     table = next(table for table in all_tables(found) if table.name == "missing")
     assert {row[0].partition("@")[2] for row in table.rows} == {"h"}
     assert "not evaluated" in found.warnings[0]
@@ -403,7 +407,7 @@ def test_every_figure_of_the_study_is_there(study):
 
 
 def test_with_folds_there_is_no_calibration_curve():
-    names = {figure.name for figure in all_figures(make_study(folds=3, target_fpr=0.1, splits=2, replicates=10))}
+    names = {figure.name for figure in all_figures(make_study(folds=3, target_fpr=0.1, **SMALL))}
     assert "calibration" not in names
     assert "roc" in names
 

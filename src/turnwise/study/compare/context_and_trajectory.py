@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.observers.protocol import ContextMode
 from turnwise.stats import (
+    FEW,
     FEW_GROUPS,
     TAILS,
     Difference,
@@ -330,8 +331,7 @@ class _Measured:
         return Interval(float(recalls[0]), float(low), float(high), 0.95, "percentile", groups, self._note(groups))
 
     def _note(self, groups: int) -> str:
-        few = min(groups, self.of_groups[1]) < FEW_GROUPS
-        return f"fewer than {FEW_GROUPS} groups of a label: the interval is likely too narrow" if few else ""
+        return FEW if min(groups, self.of_groups[1]) < FEW_GROUPS else ""
 
     def _gain(
         self,
