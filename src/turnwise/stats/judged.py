@@ -286,13 +286,13 @@ def missing_bounds(judged: Iterable[Judged]) -> Missing:
     )
 
 
-def paired_bounds(first: Sequence[Judged], second: Sequence[Judged], attack: bool = True) -> PairedBounds:
-    """McNemar's test on what both arms evaluated, and with missing verdicts counted either way.
+def paired_bounds(first: Sequence[Judged], second: Sequence[Judged]) -> PairedBounds:
+    """McNemar's test on the attacks that both arms evaluated, and with missing verdicts counted either way.
 
     If the conclusion is the same in all three, missing evaluations can't have made it.
     """
-    ones = {one.sequence_id: one for one in first if one.attack is attack}
-    others = {one.sequence_id: one for one in second if one.attack is attack}
+    ones = {one.sequence_id: one for one in first if one.attack}
+    others = {one.sequence_id: one for one in second if one.attack}
     if ones.keys() != others.keys():
         raise UsageError("bounds need the same conversations in both arms, missing ones included")
     pairs = [(ones[name], others[name]) for name in ones]

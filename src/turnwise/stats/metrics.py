@@ -41,16 +41,18 @@ def fpr_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
     )
 
 
-def precision_of(judged: Sequence[Judged]) -> Statistic:
+def precision_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
     """Precision as a statistic."""
-    return _ratio([float(one.attack and one.fired) for one in judged], [float(one.fired) for one in judged])
+    return _ratio(
+        [float(one.attack and _flag(one, final)) for one in judged], [float(_flag(one, final)) for one in judged]
+    )
 
 
-def f1_of(judged: Sequence[Judged]) -> Statistic:
+def f1_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
     """F1 = 2 caught / (attacks + flagged) as a statistic."""
     return _ratio(
-        [2.0 * (one.attack and one.fired) for one in judged],
-        [float(one.attack) + float(one.fired) for one in judged],
+        [2.0 * (one.attack and _flag(one, final)) for one in judged],
+        [float(one.attack) + float(_flag(one, final)) for one in judged],
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +67,6 @@ def compare_pairs(
     seed: int = 0,
     *,
     reference: int | None = None,
-    final: bool = False,
     replicates: int = REPLICATES,
 ) -> tuple[PairTest, ...]:
     """Compare detectors two by two on the conversations that both evaluated; p-values are not corrected.
@@ -98,17 +97,23 @@ def compare_pairs(
         for b in places
         if (a < b if reference is None else a == reference and b != reference)
     ]
-    values = _Values(seed, replicates, final)
+    values = _Values(seed, replicates)
     return tuple(_pair(results, a, b, values) for a, b in pairs)
+
+
+_STATISTICS: Mapping[str, Callable[[Sequence[Judged]], Statistic]] = {
+    "recall": recall_of,
+    "auc": auc_of,
+    "delay": delay_of,
+}
 
 
 class _Values:
     """The resamples of each set of conversations and the statistics on them, worked out once for all pairs."""
 
-    def __init__(self, seed: int, replicates: int, final: bool) -> None:
+    def __init__(self, seed: int, replicates: int) -> None:
         self._seed = seed
         self._replicates = replicates
-        self.final = final
         self._drawn: dict[frozenset[tuple[str, str]], Resamples] = {}
         self._known: dict[tuple[str, int, frozenset[tuple[str, str]]], tuple[float, Floats, Statistic]] = {}
 
@@ -116,7 +121,7 @@ class _Values:
         """A statistic on the data, on each resample, and itself."""
         key = (what, place, self._key(judged))
         if key not in self._known:
-            drawn, statistic = self.drawn(judged), self._statistic(what, judged)
+            drawn, statistic = self.drawn(judged), _STATISTICS[what](judged)
             self._known[key] = (drawn.value(statistic), drawn.replicates(statistic), statistic)
         return self._known[key]
 
@@ -132,11 +137,6 @@ class _Values:
 
     def _key(self, judged: Sequence[Judged]) -> frozenset[tuple[str, str]]:
         return frozenset((one.sequence_id, one.group) for one in judged)
-
-    def _statistic(self, what: str, judged: Sequence[Judged]) -> Statistic:
-        if what == "recall":
-            return recall_of(judged, self.final)
-        return auc_of(judged) if what == "auc" else delay_of(judged)
 
 
 def _pair(results: Sequence[DetectorResult], a: int, b: int, values: _Values) -> PairTest:
@@ -157,7 +157,7 @@ def _pair(results: Sequence[DetectorResult], a: int, b: int, values: _Values) ->
             conditions_on_threshold=fixed,
         )
 
-    attacks, benign = (paired_test(pairs, attack=label, final=values.final) for label in (True, False))
+    attacks, benign = (paired_test(pairs, attack=label) for label in (True, False))
     scores = [
         [[one.score for one in evaluated(arm, label) if one.score is not None] for arm in arms]
         for label in (True, False)

@@ -142,7 +142,7 @@ class Study:
 
 
 def compare(
-    store: Store, settings: Settings, *, rescore: Rescore | None = None, tell: Tell | None = None
+    store: Store, settings: Settings, *, rescore: Rescore | None = None, tell: Tell = lambda line: None
 ) -> Study:
     """Compare detectors on runs of a store.
 
@@ -158,12 +158,11 @@ def compare(
         UsageError: too few conversations; the message says how many are needed.
     """
     asked, further = compared_runs(store.runs(), [store.run(name).name for name in settings.runs])
-    say = tell or _silent
-    say(f"reading {len(asked) + len(further)} runs")
+    tell(f"reading {len(asked) + len(further)} runs")
     study_data = load_study_data(store, [*asked, *further], settings.corrected_by)
     reader = None if settings.truth is None else read_reader(store, settings.truth)
     return compare_data(
-        study_data, settings, further=further, store=store, rescore=rescore, reader=reader, tell=say
+        study_data, settings, further=further, store=store, rescore=rescore, reader=reader, tell=tell
     )
 
 
@@ -175,7 +174,7 @@ def compare_data(
     store: Store | None = None,
     rescore: Rescore | None = None,
     reader: ReaderTurns | None = None,
-    tell: Tell | None = None,
+    tell: Tell = lambda line: None,
 ) -> Study:
     """Compare detectors on what was loaded; see `compare`.
 
@@ -188,7 +187,6 @@ def compare_data(
         reader: what a reader flags, as `read_reader` reads it.
         tell: as for `compare`.
     """
-    say = tell or _silent
     study_data = _in_order(study_data)
     data = {one.run.name: one for one in study_data.runs}
     arms = plan_arms(settings, {name: one.run.context for name, one in data.items()}, further)
@@ -199,20 +197,20 @@ def compare_data(
     scores = ArmScores(settings)
     judgements: list[Judgement] = []
     for arm in arms:
-        say(f"judging: {arm.name}")
+        tell(f"judging: {arm.name}")
         judgements.append(judge_arm(arm, data[arm.run], folds, strata, scores))
-    say("measuring")
+    tell("measuring")
     results = _measured(judgements, settings)
     reference = arms.index(reference_arm)
-    say("choosing inside the training conversations")
+    tell("choosing inside the training conversations")
     followable = candidates(arms, reference_arm)
     in_train_parts = {place: _rank(judgements[place], scores) for place in followable}
     chosen = choose(in_train_parts)
-    apart, not_apart = two_by_two(study_data, arms, scores, say)
-    between_runs, not_between = compare_runs(judgements, results, study_data, scores, say)
-    say("testing")
+    apart, not_apart = two_by_two(study_data, arms, scores, tell)
+    between_runs, not_between = compare_runs(judgements, results, study_data, scores, tell)
+    tell("testing")
     tests = run_tests(judgements, results, reference, settings)
-    say("checking")
+    tell("checking")
     compared = None if chosen is None else at_equal_rate(judgements[reference], judgements[chosen])
     checks = run_checks(judgements, reference, chosen, study_data, folds, settings, store=store, rescore=rescore)
     study = Study(
@@ -312,10 +310,6 @@ def _check_labels(study_data: StudyData) -> None:
         raise UsageError(
             f"a study needs evaluated conversations of both labels, not {attacks} attacks and {benign} benign ones"
         )
-
-
-def _silent(_: str) -> None:
-    return None
 
 
 SHOWN: Final = 5
