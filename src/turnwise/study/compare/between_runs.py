@@ -19,6 +19,7 @@ from turnwise.stats import (
     holm_corrected,
     split_gains,
 )
+from turnwise.stats.examples import Example
 from turnwise.study.compare.comparisons import Test, at_matched_rates, run_tests_against
 from turnwise.study.compare.data import StudyData, attacks_by_source
 from turnwise.study.compare.judging import ArmScores, Judgement, evaluated_of
@@ -67,12 +68,7 @@ def gain_over_splits(
             if one.trained:
                 others = [examples[one.run][number] for number in judged]
                 fitting = evaluated_of(data[one.run], train)
-                try:
-                    detector = scores.detector(one, fitting, settings.seed + split)
-                    highest[split, place, judged] = scores.of(one, detector, others)
-                except TurnwiseError as error:
-                    where = f"in the split of seed {settings.seed + split}"
-                    raise UsageError(f"{one.name} can't be fitted {where}: {error}") from error
+                highest[split, place, judged] = _scored(one, fitting, others, settings.seed + split, scores)
     kept = {one.group for one in known}
     found = split_gains(
         highest,
@@ -88,6 +84,15 @@ def gain_over_splits(
         seed=settings.seed,
     )
     return replace(found, left_out=len(study_data.known) - len(known))
+
+
+def _scored(
+    arm: Arm, train: Sequence[Example], others: Sequence[Example], seed: int, scores: ArmScores
+) -> list[float]:
+    try:
+        return scores.of(arm, scores.detector(arm, train, seed), others)
+    except TurnwiseError as error:
+        raise UsageError(f"{arm.name} can't be fitted in the split of seed {seed}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
