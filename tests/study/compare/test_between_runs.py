@@ -148,14 +148,15 @@ def test_each_run_stands_against_the_first():
 
 def test_without_a_detector_that_was_asked_for_it_is_any_turn():
     found = compare_data(
-        conversations({"a": 0.1, "b": 0.1}), Settings(("a", "b"), target_fpr=0.05, splits=1, replicates=10)
+        conversations({"a": 0.1, "b": 0.1}),
+        Settings(("a", "b"), target_fpr=0.05, splits=1, seeds=1, replicates=10),
     )
     assert [one.detector for one in found.between_runs] == ["any_turn"]
 
 
 def test_a_run_that_is_named_twice_is_one():
     data = conversations({"a": 0.1})
-    found = compare_data(data, Settings(("a", "a"), ("cusum",), target_fpr=0.05, splits=1, replicates=10))
+    found = compare_data(data, Settings(("a", "a"), ("cusum",), target_fpr=0.05, splits=1, seeds=1, replicates=10))
     assert found.between_runs == ()
     assert [arm.name for arm in found.arms].count("cusum@a") == 1
 

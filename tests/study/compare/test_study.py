@@ -242,7 +242,7 @@ def test_runs_that_saw_a_window_or_the_whole_come_in_as_baselines(make_data):
     window = dataclasses.replace(given.runs[1], run=run_of("last 2", "window:2"))
     whole = with_turns(given.runs[1], [one.turns[-1:] for one in given.runs[1].examples])
     whole = dataclasses.replace(whole, run=run_of("all", "transcript"))
-    asked = Settings(("t", "h"), ("cusum:drift=0.3",), target_fpr=0.05, replicates=10)
+    asked = Settings(("t", "h"), ("cusum:drift=0.3",), target_fpr=0.05, replicates=10, splits=1, seeds=1)
     found = compare_data(with_runs(given, *given.runs, window, whole), asked, further=("last 2", "all"))
     assert {arm.name for arm in found.arms if arm.baseline} >= {"any_turn@last 2", "any_turn@all"}
     against = {test.a for test in found.tests if test.b == "cusum:drift=0.3@h"}
