@@ -58,7 +58,7 @@ from turnwise.store import Run
 from turnwise.study import Example, threshold_for
 from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData, strata_of
 from turnwise.study.compare.context_and_trajectory import Kind, two_by_two
-from turnwise.study.compare.judging import HighestScores
+from turnwise.study.compare.judging import ArmScores
 from turnwise.study.compare.plan import plan_arms
 
 if TYPE_CHECKING:
@@ -683,7 +683,7 @@ def apart(repeats: int, only: str) -> int:
         found = []
         for _ in range(repeats):
             data = chats(rng, context, steady)
-            [one], _ = two_by_two(data, arms, settings, HighestScores(), lambda _: None)
+            [one], _ = two_by_two(data, arms, ArmScores(settings), lambda _: None)
             found.append(one)
         for kind, planted in zip(KINDS, (context, steady), strict=True):
             if only not in kind:

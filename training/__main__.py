@@ -23,14 +23,13 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from tokenizers import Tokenizer
 
 from training import small
 from training.base import Base, read_base
 from training.blend import blend, unpacked
-from training.calibrate import SERVICE, fit_side, operating_points, rows_of, service
+from training.calibrate import SERVICE, calibrate, operating_points, rows_of, service
 from training.conversations import Conversations, read_conversations
 from training.examples import TRAIN
 from training.fit import CHECKPOINT, Settings, Trainer
@@ -106,13 +105,7 @@ def main() -> None:
 
 
 def point(folder: Path, data: Path, languages: Sequence[str] | None) -> None:
-    """Set the operating points of trained weights anew.
-
-    Args:
-        folder: the weights.
-        data: the data folder, with the service that sets operating points.
-        languages: codes of the languages that they read; None to leave that as it is.
-    """
+    """Set the operating points of trained weights anew."""
     weights = load_weights(folder)
     metrics, tokenizer = dict(weights.metrics), (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
     calibration = Calibration.read(metrics["calibration"])
@@ -139,17 +132,7 @@ def train_language(
     settings: Settings,
     out: Path,
 ) -> tuple[bytes, dict[str, Any]]:
-    """Tune the language model and return its graph, and how training went.
-
-    Args:
-        base: the model as it was published.
-        begun: folder of weights to go on from; None to begin with the model as it was published.
-        conversations: judged conversations.
-        data: the data folder, with ordinary talk.
-        speech: gives token ids.
-        settings: how.
-        out: folder for the checkpoint.
-    """
+    """Tune the language model and return its graph, and how training went."""
     shape, arrays, made_of = Shape(settings.layers), base.arrays, {"code": code_hash(), "base": base.source}
     if begun is not None:
         weights = load_weights(begun)
@@ -174,14 +157,7 @@ def train_language(
 
 
 def blended(base: Base, folders: Sequence[Path], layers: int, frozen: int) -> tuple[bytes, dict[str, Any]]:
-    """Return the graph of the blend of trained weights, and which they were.
-
-    Args:
-        base: the model as it was published.
-        folders: weights of the same shape.
-        layers: transformer layers that they have.
-        frozen: first layers that were not trained.
-    """
+    """Return the graph of the blend of trained weights, and which they were."""
     weights = [load_weights(folder) for folder in folders]
     networks = [unpacked(one.model, base.arrays, frozen) for one in weights]
     fits = [one.metrics["fitted"] for one in weights]
@@ -194,17 +170,10 @@ def blended(base: Base, folders: Sequence[Path], layers: int, frozen: int) -> tu
 
 
 def calibrated(spread: Spread, conversations: Conversations, data: Path) -> dict[str, Any]:
-    """Return calibration and operating points, with what they rest on.
-
-    Args:
-        spread: does the reading, with the trained reader.
-        conversations: judged conversations; those of the splits ``dev`` and ``operating`` calibrate.
-        data: the data folder, with the service that sets operating points.
-    """
+    """Return calibration and operating points, with what they rest on."""
     judged = conversations.of("dev", "operating")
     rows = [rows_of(spread, judged, mode) for mode in ("history", "replies")]
-    calibration = Calibration(*(np.array(parts) for parts in zip(*map(fit_side, rows), strict=True)))
-    record = calibration.to_record()
+    record = calibrate(rows).to_record()
     return {
         "calibration": record,
         "calibrated_on": {

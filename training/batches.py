@@ -25,12 +25,7 @@ T = TypeVar("T", bound=Half)
 
 
 def shuffled_units(ones: Sequence[T], rng: random.Random) -> list[list[T]]:
-    """Return samples or conversations in random order, halves of a pair as one unit.
-
-    Args:
-        ones: the samples or conversations of an epoch.
-        rng: chooses.
-    """
+    """Return samples or conversations in random order, halves of a pair as one unit."""
     units: dict[str, list[T]] = defaultdict(list)
     for number, one in enumerate(ones):
         units[one.pair or f"#{number}"].append(one)
@@ -40,13 +35,7 @@ def shuffled_units(ones: Sequence[T], rng: random.Random) -> list[list[T]]:
 
 
 def batches(samples: Sequence[Sample], tokens: int, rng: random.Random) -> list[list[Sample]]:
-    """Return samples in batches of like length, halves of a pair together, in random order.
-
-    Args:
-        samples: the samples of an epoch.
-        tokens: tokens of a batch at most, unless one unit has more.
-        rng: chooses.
-    """
+    """Return samples in batches of like length, of so many tokens at most, halves of a pair together."""
     shuffled = shuffled_units(samples, rng)
     found: list[list[Sample]] = []
     for start in range(0, len(shuffled), NEIGHBOURS):

@@ -19,9 +19,6 @@ def blend(networks: Sequence[Arrays]) -> dict[str, NDArray[np.float32]]:
     Layers that were tuned from the same weights can be averaged (Wortsman et al., "Model soups", ICML 2022). Heads
     begin at random and can't: each keeps its own, and the logits are the mean of theirs. It costs what one network
     costs, but for the heads.
-
-    Args:
-        networks: at least one, of the same shape.
     """
     count = len(networks)
     shared = [name for name in networks[0] if not name.startswith("head.")]
@@ -38,11 +35,6 @@ def unpacked(model: bytes, base: Arrays, frozen: int) -> dict[str, NDArray[np.fl
 
     The embedding and the frozen layers are those of the base, which no training changes: so they are not rounded
     twice.
-
-    Args:
-        model: the graph, with matrices in rows, or in blocks as weights were kept before.
-        base: the network as it was published.
-        frozen: first layers that were not trained.
     """
     graph = onnx.load_from_string(model).graph
     kept = {one.name: numpy_helper.to_array(one) for one in graph.initializer}

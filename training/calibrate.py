@@ -49,19 +49,12 @@ RIDGE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A judged text and what the network makes of it.
+    """A judged text and what the network makes of it."""
 
-    Args:
-        id: the conversation.
-        turn: the turn's number.
-        reading: the network's.
-        target: T, I and F of each principle, by readers.
-    """
-
-    id: str
-    turn: int
-    reading: Reading
-    target: Triples
+    id: str  # the conversation
+    turn: int  # the turn's number
+    reading: Reading  # the network's
+    target: Triples  # T, I and F of each principle, by readers
 
 
 def read_turns(
@@ -72,15 +65,7 @@ def read_turns(
     alone: bool = False,
     replies: bool = False,
 ) -> Iterator[tuple[int, Reading]]:
-    """Yield what the network makes of the texts of one side of a conversation, in order.
-
-    Args:
-        reader: the reader.
-        turns: prompt and reply of each turn.
-        wanted: the side.
-        alone: whether each turn is read without the others.
-        replies: whether replies are read too; without, prompts follow each other.
-    """
+    """Yield what the network makes of the texts of one side of a conversation, each turn by itself if `alone`."""
     place = reader.start()
     for number, (prompt, reply) in enumerate(turns, start=1):
         if alone:
@@ -93,13 +78,7 @@ def read_turns(
 
 
 def rows_of(spread: Spread, examples: Sequence[Example], mode: str) -> list[Row]:
-    """Return the judged texts of some conversations with what the network makes of them.
-
-    Args:
-        spread: does the reading.
-        examples: judged conversations.
-        mode: ``history``, ``turn`` or ``replies``: what was judged, and so what is read.
-    """
+    """Return the texts judged by ``history``, ``turn`` or ``replies``, with what the network makes of them."""
     judged = [one for one in examples if one.judged.get(mode)]
     return [row for rows in spread(partial(_rows, mode=mode), judged) for row in rows]
 
@@ -112,18 +91,16 @@ def _rows(reader: Reader, one: Example, mode: str) -> list[Row]:
     return [Row(one.id, number, reading, known[number]) for number, reading in found if number in known]
 
 
-def fit_side(rows: Sequence[Row]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def calibrate(sides: Sequence[Sequence[Row]]) -> Calibration:
     """Fit slopes and offsets (Platt 1999, with the readers' values as soft labels), and what foretells errors.
 
     Indeterminacy is fitted to half the readers' own I and half the distance of F from theirs, beside the weights
-    that are `FIXED`.
-
-    Args:
-        rows: judged texts of one side, of conversations that nothing was fitted on.
-
-    Returns:
-        Slope, offset and weights of indeterminacy, each for this side alone, as `Calibration` takes them.
+    that are `FIXED`. The rows are of prompts, then of replies, of conversations that nothing was fitted on.
     """
+    return Calibration(*(np.array(parts) for parts in zip(*map(_fit_side, sides), strict=True)))
+
+
+def _fit_side(rows: Sequence[Row]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     count = len(PRINCIPLES)
     raw = np.array([_loudest(row.reading) for row in rows])  # (rows, principles, 3)
     targets = np.array([row.target for row in rows])
@@ -163,14 +140,7 @@ def _logistic(
     ridge: float,
     beside: NDArray[np.float64] | float = 0.0,
 ) -> NDArray[np.float64]:
-    """Fit a logistic regression to soft targets.
-
-    Args:
-        design: shape (rows, features), the last of them constant and not held back.
-        targets: what is to be met, in [0, 1].
-        ridge: how much weights are held back.
-        beside: what is added to the logits.
-    """
+    """Fit a logistic regression to soft targets in [0, 1]; the last column of the design is not held back."""
 
     def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         logits = design @ weights + beside
@@ -186,9 +156,6 @@ def service(data: Path) -> list[Conversation]:
     """Return the conversations that set operating points: the train part of one service.
 
     Its dev part is left for benchmarks, so that no rate is measured on what set the threshold.
-
-    Args:
-        data: the data folder.
     """
     sequences = open_dataset(data / "train" / f"{SERVICE}.jsonl")
     return [one.conversation for one in sequences if not isinstance(one, BadRecord)]
@@ -201,11 +168,6 @@ def operating_points(
 
     With the history each conversation is read twice, once with its replies between the prompts and once without,
     since either may be done: it counts by the higher score, so that the rate holds both ways.
-
-    Args:
-        spread: does the reading.
-        calibration: how logits become scores.
-        conversations: benign conversations that nothing was fitted on.
     """
     points: dict[str, dict[str, dict[str, Any]]] = {}
     for context, ways in (("history", (False, True)), ("turn", (False,))):

@@ -18,15 +18,7 @@ UNKNOWN = float("nan")
 
 
 def translated(path: Path, examples: Iterable[Example]) -> Iterator[Example]:
-    """Yield conversations of the corpus in another language, with the readers' scores of the originals.
-
-    Args:
-        path: lines with ``id`` and ``turns``, the prompts; its name is that of the language.
-        examples: the originals are among them.
-
-    Raises:
-        ValueError: a translation has another number of turns than its original.
-    """
+    """Yield conversations of the corpus in the language that names a file, with the scores of the originals."""
     known = {one.id: one for one in examples}
     for record in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
         if (original := known.get(record["id"])) is None:
@@ -44,12 +36,7 @@ def translated(path: Path, examples: Iterable[Example]) -> Iterator[Example]:
 
 
 def same_requests(read: Sequence[Example], requests: Sequence[Conversation]) -> Iterator[Example]:
-    """Yield requests that translators brought into other languages, with the scores of those that were read.
-
-    Args:
-        read: requests that were read, in whatever language.
-        requests: all of them; the number in the middle of an id says which are the same.
-    """
+    """Yield requests in other languages, by the number in their id, with the scores of those read."""
     scores: dict[str, list[Triples]] = defaultdict(list)
     for one in read:
         scores[_number(one.id)].append(one.judged["history"][1])
@@ -67,11 +54,7 @@ def same_requests(read: Sequence[Example], requests: Sequence[Conversation]) -> 
 
 
 def rated_replies(conversations: Iterable[Conversation]) -> Iterator[Example]:
-    """Yield conversations whose last reply many people rated: the share that calls it unsafe is its F.
-
-    Args:
-        conversations: ``unsafe_share`` is in their metadata.
-    """
+    """Yield conversations whose last reply many people rated: the share that calls it unsafe is its F."""
     for one in conversations:
         share = float(one.metadata["unsafe_share"])
         rated = {"third_party_harm": (1 - share, UNKNOWN, share)}

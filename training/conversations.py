@@ -46,15 +46,10 @@ ByConversation = Mapping[str, list[Judgement]]
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
-    """What was read, and from which files.
+    """What was read, and from which files."""
 
-    Args:
-        examples: the judged conversations.
-        hashes: SHA-256 of each file.
-    """
-
-    examples: tuple[Example, ...]
-    hashes: Mapping[str, str]
+    examples: tuple[Example, ...]  # the judged conversations
+    hashes: Mapping[str, str]  # SHA-256 of each file
 
     def of(self, *splits: str) -> list[Example]:
         """Return the examples of some splits."""
@@ -62,15 +57,7 @@ class Conversations:
 
 
 def read_conversations(data: Path) -> Conversations:
-    """Read every judged conversation of the permitted files and of the corpus.
-
-    Args:
-        data: folder with ``MANIFEST.json``; a file whose ``train`` is false is left out, of one that is ``user
-            turns only`` so are the replies.
-
-    Raises:
-        ValueError: a file holds a record that can't be read.
-    """
+    """Read every judged conversation of the corpus and of the files that `MANIFEST.json` permits to train on."""
     manifest: dict[str, dict[str, Any]] = json.loads((data / "MANIFEST.json").read_text(encoding="utf-8"))
     splits: dict[str, str] = json.loads((CORPUS / "judged" / "splits.json").read_text(encoding="utf-8"))["splits"]
     judgements: dict[str, ByConversation] = {}
@@ -124,11 +111,7 @@ def _unpaired() -> Iterator[tuple[Path, list[Given]]]:
 
 
 def read_orders(path: Path) -> Iterator[Given]:
-    """Yield the orders to a model, and the mentions of them, of a file of ``corpus/orders`` as single prompts.
-
-    Args:
-        path: lines with ``text`` and ``use``, whether it is an order.
-    """
+    """Yield the orders to a model, and the mentions of them, of a file of ``corpus/orders`` as single prompts."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         record = json.loads(line)
         said = from_messages([{"role": "user", "content": record["text"]}])

@@ -42,56 +42,32 @@ SHARPNESS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How training goes.
+    """How training goes."""
 
-    Args:
-        layers: layers of the base model that are kept.
-        frozen: first layers that stay as they are.
-        rounds: passes over the conversations, put together anew each time; after each but the last, ordinary talk
-            is searched for false alarms, which come up in every round from then on.
-        share: of what is at hand of judged conversations, how much a round sees.
-        ordinary: turns of ordinary talk of each source in a round, beside the false alarms.
-        searched: ordinary conversations that are searched for false alarms after a round.
-        tokens: tokens of a batch, filled up ones among them.
-        rate: highest learning rate of the layers.
-        head_rate: that of the heads.
-        decay: weight decay.
-        dropout: share of a layer's outputs that is dropped.
-        warm: share of the steps over which the rate rises.
-        rounded_from: share of the steps from which weights are rounded as they will ship.
-        average: how much of the running average of weights is kept at a step.
-        pairs: weight of the ranking within pairs.
-        limit: tokens of the window, as in `Reach`, and so are the next four.
-        kept: tokens that stay when it moves.
-        prompt: tokens of a prompt that stay.
-        reply: tokens of a reply that stay.
-        part: tokens of a text that get a score of their own.
-        seed: of every random choice.
-        threads: threads of torch; other numbers give other weights.
-    """
-
-    layers: int = 18
-    frozen: int = 10
+    layers: int = 18  # layers of the base model that are kept
+    frozen: int = 10  # first layers that stay as they are
+    # passes over the conversations, put together anew each time; after each but the last, ordinary talk is
+    # searched for false alarms, which come up in every round from then on
     rounds: int = 4
-    share: float = 0.5
-    ordinary: int = 500
-    searched: int = 1500
-    tokens: int = 3072
-    rate: float = 1.5e-4
-    head_rate: float = 1e-3
-    decay: float = 0.01
-    dropout: float = 0.05
-    warm: float = 0.06
-    rounded_from: float = 0.6
-    average: float = 0.99
-    pairs: float = 0.5
-    limit: int = 1_536
-    kept: int = 1_024
-    prompt: int = 384
-    reply: int = 128
-    part: int = 256
-    seed: int = 1
-    threads: int = 2
+    share: float = 0.5  # of what is at hand of judged conversations, how much a round sees
+    ordinary: int = 500  # turns of ordinary talk of each source in a round, beside the false alarms
+    searched: int = 1500  # ordinary conversations that are searched for false alarms after a round
+    tokens: int = 3072  # tokens of a batch, filled up ones among them
+    rate: float = 1.5e-4  # highest learning rate of the layers
+    head_rate: float = 1e-3  # that of the heads
+    decay: float = 0.01  # weight decay
+    dropout: float = 0.05  # share of a layer's outputs that is dropped
+    warm: float = 0.06  # share of the steps over which the rate rises
+    rounded_from: float = 0.6  # share of the steps from which weights are rounded as they will ship
+    average: float = 0.99  # how much of the running average of weights is kept at a step
+    pairs: float = 0.5  # weight of the ranking within pairs
+    limit: int = 1_536  # tokens of the window, as in `Reach`, and so are the next four
+    kept: int = 1_024  # tokens that stay when it moves
+    prompt: int = 384  # tokens of a prompt that stay
+    reply: int = 128  # tokens of a reply that stay
+    part: int = 256  # tokens of a text that get a score of their own
+    seed: int = 1  # of every random choice
+    threads: int = 2  # threads of torch; other numbers give other weights
 
     @property
     def reach(self) -> Reach:
@@ -100,11 +76,7 @@ class Settings:
 
 
 class Batch:
-    """Samples side by side.
-
-    Args:
-        samples: at least one.
-    """
+    """Samples side by side."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         self.samples = samples
@@ -125,14 +97,7 @@ class Batch:
         return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
     def loudest(self, logits: Tensor) -> Tensor:
-        """Return of each text what counts: of its parts the one with the highest F, by principle.
-
-        Args:
-            logits: of all parts of all texts, shape (parts, outputs).
-
-        Returns:
-            Shape (texts, outputs).
-        """
+        """Return of each text the part (a row of logits) with the highest F, by principle."""
         if len(logits) == len(self.counts):
             return logits
         rows = []
@@ -152,11 +117,7 @@ def flat_target(target: Triples) -> list[float]:
 
 
 def halves_of(pairs: Sequence[tuple[str, bool] | None]) -> list[tuple[list[int], list[int]]]:
-    """Return, of each pair with both halves there, the places of the attack's texts and of its benign half's.
-
-    Args:
-        pairs: of each text the pair and whether it is the attack's; None for others.
-    """
+    """Return, of each pair with both halves there, the places of the attack's texts and of its benign half's."""
     halves: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for place, pair in enumerate(pairs):
         if pair:
@@ -168,12 +129,7 @@ def loss_of(logits: Tensor, batch: Batch, pairs: float) -> Tensor:
     """Return the loss of a batch: how far scores are from the readers', and how far halves of pairs are not apart.
 
     Cross-entropy to the readers' T, I and F, less the entropy of these; softplus of the margin less the difference
-    of the soft peaks of both halves (a ranking loss as in Burges et al. 2005).
-
-    Args:
-        logits: shape (texts, outputs).
-        batch: what they are of.
-        pairs: weight of the ranking.
+    of the soft peaks of both halves (a ranking loss as in Burges et al. 2005). Logits have shape (texts, outputs).
     """
     known = ~batch.targets.isnan()
     targets, weights = batch.targets.nan_to_num(0.0), torch.tensor(COMPONENTS)
@@ -184,12 +140,7 @@ def loss_of(logits: Tensor, batch: Batch, pairs: float) -> Tensor:
 
 
 def told_apart(logits: Tensor, halves: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Tensor:
-    """Return how far the halves of pairs are from being told apart.
-
-    Args:
-        logits: shape (texts, outputs), the highest F last.
-        halves: places of the texts of the attack, and of its benign half, where they differ.
-    """
+    """Return how far the halves of pairs are from being told apart, from logits (texts, outputs), F last."""
     loss = logits.new_zeros(())
     for both in halves:
         attack, benign = (torch.logsumexp(logits[list(half), -1] * SHARPNESS, 0) / SHARPNESS for half in both)
@@ -200,18 +151,8 @@ def told_apart(logits: Tensor, halves: Sequence[tuple[Sequence[int], Sequence[in
 class Trainer:
     """Trains a network in place, round by round, from its checkpoint where there is one.
 
-    Args:
-        network: the network; afterwards it holds the running average of the weights.
-        sampler: chooses what each round sees of judged conversations.
-        ordinary: ordinary conversations that nobody read.
-        speech: gives token ids.
-        settings: how.
-        folder: where the checkpoint lies.
-        say: takes a line of progress.
-        made_of: hashes of code and data; a checkpoint of others is refused.
-
-    Raises:
-        ValueError: the checkpoint in the folder is one of other settings, code or data.
+    The network then holds the running average of the weights. A checkpoint of other settings, code or data
+    (`made_of` has their hashes) is refused with a ValueError.
     """
 
     def __init__(
@@ -249,12 +190,7 @@ class Trainer:
         self._resume()
 
     def train(self) -> dict[str, Any]:
-        """Train to the end.
-
-        Returns:
-            ``steps``, ``seconds`` (over all parts), ``loss`` at the end, ``alarms`` (ordinary conversations that
-            were learned from as false alarms) and ``doubtful`` (those that a reader has to read first, by id).
-        """
+        """Train to the end; ``doubtful`` are false alarms that a reader has to read first, by id."""
         self._network.train()
         for number in range(self._round, self._settings.rounds):
             plan = self._plan(number)

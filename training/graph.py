@@ -26,38 +26,23 @@ MIDDLE = 128
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes of the network.
+    """Sizes of the network."""
 
-    Args:
-        layers: transformer layers.
-        heads: heads of attention.
-        groups: heads of keys and values, each shared by ``heads / groups`` heads.
-        head: width of a head.
-        width: width of a state.
-        inner: width inside a layer's gated unit.
-        theta: base of the rotary angles.
-    """
-
-    layers: int
-    heads: int = 9
-    groups: int = 3
-    head: int = 64
-    width: int = 576
-    inner: int = 1536
-    theta: float = 100_000.0
+    layers: int  # transformer layers
+    heads: int = 9  # heads of attention
+    groups: int = 3  # heads of keys and values, each shared by ``heads / groups`` heads
+    head: int = 64  # width of a head
+    width: int = 576  # width of a state
+    inner: int = 1536  # width inside a layer's gated unit
+    theta: float = 100_000.0  # base of the rotary angles
 
 
 @dataclass
 class Builder:
-    """Nodes and constants of a graph, as they come.
+    """Nodes and constants of a graph, as they come."""
 
-    Args:
-        nodes: the nodes, each behind those that it reads from.
-        constants: the constants.
-    """
-
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-    constants: list[onnx.TensorProto] = field(default_factory=list)
+    nodes: list[onnx.NodeProto] = field(default_factory=list)  # the nodes, each behind those that it reads from
+    constants: list[onnx.TensorProto] = field(default_factory=list)  # the constants
 
     def constant(self, name: str, array: NDArray[np.generic]) -> str:
         """Keep an array under a name, and return the name."""
@@ -121,11 +106,8 @@ def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape) -> bytes:
     Inputs: ``ids`` (1, tokens); ``mean`` (texts, tokens), the weights with which the states of a text are
     averaged; ``last`` (texts), the index of its last token; ``length`` and ``length_less_one``, tokens so far;
     keys and values of the tokens before. Outputs: ``logits`` (texts, 2, outputs), keys and values of all tokens.
-
-    Args:
-        arrays: ``embed``, ``norm``; of each layer ``N.in``, ``N.qkv``, ``N.o``, ``N.post``, ``N.gate_up``,
-            ``N.down``, rows for outputs; ``head.in`` with ``head.in_bias``, ``head.out`` with ``head.out_bias``.
-        shape: sizes of the network.
+    Arrays are those of `training.base.Base`, with ``head.in``, ``head.in_bias``, ``head.out`` and
+    ``head.out_bias``.
     """
     b = Builder()
     inverse = 1.0 / shape.theta ** (np.arange(0, shape.head, 2) / shape.head)

@@ -24,10 +24,6 @@ def rounded_through(rows: Tensor, levels: int) -> Tensor:
     """Return rows as a product of integers takes them; the gradient passes unchanged (Bengio et al. 2013).
 
     Each row is whole numbers of steps, of which the largest size in it has so many.
-
-    Args:
-        rows: in whatever precision, which is kept.
-        levels: steps from zero to the largest size in a row.
     """
     exact = rows.float()
     scale = (exact.detach().abs().amax(-1, keepdim=True) / levels).clamp(min=LEAST_SCALE)
@@ -39,24 +35,14 @@ MATRICES = ("qkv", "o", "gate_up", "down")
 
 
 def rounded_before(arrays: Mapping[str, NDArray[np.float32]], frozen: int) -> dict[str, NDArray[np.float32]]:
-    """Return what is not trained, rounded as it will ship, so that training sees the very same.
-
-    Args:
-        arrays: weights by the names of `training.graph.build`.
-        frozen: first layers that are not trained.
-    """
+    """Return what is not trained, rounded as it will ship, so that training sees the very same."""
     names = [f"{number}.{name}" for number in range(frozen) for name in MATRICES]
     found = {name: in_rows(arrays[name]).values for name in names}
     return {**found, "embed": in_blocks(arrays["embed"], TABLE_BLOCK).values}
 
 
 class Layer(nn.Module):
-    """One transformer layer in the form of Llama (Touvron et al. 2023).
-
-    Args:
-        arrays: its weights, without the number of the layer.
-        shape: sizes of the network.
-    """
+    """One transformer layer in the form of Llama (Touvron et al. 2023)."""
 
     def __init__(self, arrays: Mapping[str, NDArray[np.float32]], shape: Shape) -> None:
         super().__init__()
@@ -100,13 +86,7 @@ def _turned(x: Tensor) -> Tensor:
 
 
 class Reader(nn.Module):
-    """The language model without its last layers, and heads over the texts that it reads.
-
-    Args:
-        arrays: weights by the names of `training.graph.build`; those of the heads are made anew where missing.
-        shape: sizes of the network.
-        frozen: first layers that are not trained.
-    """
+    """The language model without its last layers, and heads over its texts, made anew where missing."""
 
     def __init__(self, arrays: Mapping[str, NDArray[np.float32]], shape: Shape, frozen: int) -> None:
         super().__init__()
@@ -135,28 +115,14 @@ class Reader(nn.Module):
 
     @torch.no_grad()
     def lower(self, tokens: Tensor) -> Tensor:
-        """Return the states behind the frozen layers, shape (rows, tokens, width), in half precision.
-
-        Args:
-            tokens: ids, shape (rows, tokens), filled up behind.
-        """
+        """Return the states (rows, tokens, width) behind the frozen layers, in half precision."""
         x = functional.embedding(tokens, self.embed).to(torch.bfloat16)
         for layer in self.layers[: self.frozen]:
             x = layer(x, *self._turns(x), dropout=0.0, rounded=True)
         return x
 
     def forward(self, x: Tensor, places: Tensor, *, dropout: float = 0.0, rounded: bool = False) -> Tensor:
-        """Return the logits of some texts.
-
-        Args:
-            x: what `lower` gave; its precision is that of all states.
-            places: row, start, stop and side of each text, shape (texts, 4).
-            dropout: share of a layer's outputs that is dropped.
-            rounded: whether matrices and what they are multiplied with are rounded as they will ship.
-
-        Returns:
-            Shape (texts, outputs).
-        """
+        """Return logits (texts, outputs) by what `lower` gave; places are row, start, stop and side."""
         for layer in self.layers[self.frozen :]:
             x = layer(x, *self._turns(x), dropout=dropout, rounded=rounded)
         states = functional.rms_norm(x.float(), (self.shape.width,), self.norm, EPSILON)

@@ -102,12 +102,7 @@ def opened_texts() -> Iterator[Text]:
 
 
 def fit(texts: Sequence[Text], unlearned: Sequence[str]) -> tuple[str, bytes]:
-    """Return the settings with notes on their rates, and the weights.
-
-    Args:
-        texts: what is learned from, and what levels are set on.
-        unlearned: kinds of texts that nothing is learned from.
-    """
+    """Return the settings with notes on their rates, and the weights."""
     rows, orders = Rows.of(texts, pieces, BITS, FEWEST), np.array([text.order for text in texts])
     kinds, groups = np.array([text.kind for text in texts]), [text.group for text in texts]
     learned = ~np.isin(kinds, unlearned)

@@ -110,22 +110,15 @@ HEAD = (
 
 @dataclass
 class Text:
-    """A text to learn from or to set levels on.
+    """A text to learn from or to set levels on."""
 
-    Args:
-        said: the text.
-        order: whether it gives such an order.
-        kind: ``pairs``, ``cases``, ``use`` or ``mentions`` (the tuned cases of use), ``jailbreaks``, ``harmful``,
-            ``ordinary``, or ``service``, which is not learned from.
-        group: texts that stay together in cross-validation.
-        scored: whether the observer is to read it.
-    """
-
-    said: str
-    order: bool
+    said: str  # the text
+    order: bool  # whether it gives such an order
+    # ``pairs``, ``cases``, ``use`` or ``mentions`` (the tuned cases of use), ``jailbreaks``, ``harmful``,
+    # ``ordinary``, or ``service``, which is not learned from
     kind: str
-    group: str
-    scored: bool = True
+    group: str  # texts that stay together in cross-validation
+    scored: bool = True  # whether the observer is to read it
 
 
 def main() -> None:
@@ -170,15 +163,7 @@ def own_texts() -> Iterator[Text]:
 
 
 def texts_of_others(data: Path, kinds: Mapping[str, str] = KINDS) -> Iterator[Text]:
-    """Yield prompts of the data folder that may be trained on, drawn with a fixed seed.
-
-    Args:
-        data: folder with ``MANIFEST.json``.
-        kinds: the kind of what is in each source.
-
-    Raises:
-        ValueError: a source is not there, or may not be trained on.
-    """
+    """Yield prompts of the data folder that may be trained on, drawn with a fixed seed."""
     manifest = _json(data / "MANIFEST.json")
     for source, kind in kinds.items():
         name = next(
@@ -201,13 +186,7 @@ def _prompts(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def scores_of(texts: Sequence[Text], observer: LocalObserver, kept: Path | None) -> NDArray[np.float64]:
-    """Return the log-odds of the observer's scores of each text, not a number for one that it does not read.
-
-    Args:
-        texts: the texts.
-        observer: the observer.
-        kept: a file that keeps scores; what it lacks is added.
-    """
+    """Return the log-odds of the observer's scores, NaN for a text that it does not read; a file keeps them."""
     key = observer.parameters["weights_sha256"]
     known: dict[str, list[list[float]]] = _json(kept).get(key, {}) if kept and kept.exists() else {}
     state = observer.start("texts", Context.parse("turn"))
@@ -230,15 +209,10 @@ def scores_of(texts: Sequence[Text], observer: LocalObserver, kept: Path | None)
 
 @dataclass
 class Rows:
-    """The pieces of all texts.
+    """The pieces of all texts."""
 
-    Args:
-        features: what is in each piece, each with the same weight; their squares add up to 1.
-        owners: the text that each is of.
-    """
-
-    features: csr_matrix
-    owners: NDArray[np.int64]
+    features: csr_matrix  # what is in each piece, each with the same weight; their squares add up to 1
+    owners: NDArray[np.int64]  # the text that each is of
 
     @classmethod
     def of(cls, texts: Iterable[Text], read: Read = pieces, bits: int = BITS, fewest: int = 1) -> Rows:
@@ -261,12 +235,6 @@ def fit_words(
     """Fit weights of words on some texts.
 
     In a long text that gives an order, one piece does: at first the first, then the one that the first fit says.
-
-    Args:
-        rows: pieces of all texts.
-        orders: which texts give an order.
-        learned: which texts are learned from.
-        weights: how much each counts.
     """
     mine, order = learned[rows.owners], orders[rows.owners]
     taken = mine & (~order | (np.diff(rows.owners, prepend=-1) > 0))
@@ -282,12 +250,7 @@ def fit_words(
 
 
 def fit(texts: Sequence[Text], scores: NDArray[np.float64]) -> dict[str, Any]:
-    """Return the weights of words, the numbers of the model, its levels, and notes on their rates.
-
-    Args:
-        texts: what is learned from, and what levels are set on.
-        scores: log-odds of the observer's scores of each.
-    """
+    """Return the weights of words, the numbers of the model, its levels, and notes on their rates."""
     rows, orders = Rows.of(texts), np.array([text.order for text in texts])
     kinds, scored = np.array([text.kind for text in texts]), ~np.isnan(scores[:, 0])
     learned = kinds != "service"

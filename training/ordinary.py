@@ -24,15 +24,7 @@ that is not learned from until somebody has read it."""
 
 
 def read_ordinary(data: Path, read: Iterable[Example]) -> Iterator[Example]:
-    """Yield the conversations of ordinary sources that no reader has read.
-
-    Args:
-        data: the data folder.
-        read: conversations that were read.
-
-    Raises:
-        ValueError: a record can't be read.
-    """
+    """Yield the conversations of ordinary sources that no reader has read."""
     known = {one.id for one in read}
     for source in SOURCES:
         for one in open_dataset(data / f"{source}.jsonl"):
@@ -46,13 +38,7 @@ def read_ordinary(data: Path, read: Iterable[Example]) -> Iterator[Example]:
 
 
 def drawn(ordinary: Sequence[Example], turns: int, rng: random.Random) -> list[Example]:
-    """Return conversations with about so many turns of each source, or all that it has.
-
-    Args:
-        ordinary: conversations of several sources.
-        turns: turns of a source.
-        rng: chooses.
-    """
+    """Return conversations with about so many turns of each source, or all that it has."""
     found, taken = [], dict.fromkeys((one.source for one in ordinary), 0)
     for one in rng.sample(ordinary, len(ordinary)):
         if taken[one.source] < turns:

@@ -27,31 +27,19 @@ TABLE_BLOCK = 64
 
 
 class Blocks(NamedTuple):
-    """A matrix in blocks of 4 bits.
+    """A matrix in blocks of 4 bits."""
 
-    Args:
-        codes: two a byte, the first in the low half; shape (rows, blocks, bytes).
-        scales: shape (rows, blocks), each exact in half precision.
-        zeros: zero points, packed likewise; shape (rows, bytes).
-        values: what the codes stand for, shape (rows, columns).
-    """
-
-    codes: NDArray[np.uint8]
-    scales: NDArray[np.float16]
-    zeros: NDArray[np.uint8]
-    values: NDArray[np.float32]
+    codes: NDArray[np.uint8]  # two a byte, the first in the low half; shape (rows, blocks, bytes)
+    scales: NDArray[np.float16]  # shape (rows, blocks), each exact in half precision
+    zeros: NDArray[np.uint8]  # zero points, packed likewise; shape (rows, bytes)
+    values: NDArray[np.float32]  # what the codes stand for, shape (rows, columns)
 
 
 class Rows(NamedTuple):
-    """A matrix in whole rows of 7 bits.
+    """A matrix in whole rows of 7 bits."""
 
-    Args:
-        codes: shape (rows, columns), -63 to 63.
-        scales: shape (rows, 1).
-    """
-
-    codes: NDArray[np.int8]
-    scales: NDArray[np.float32]
+    codes: NDArray[np.int8]  # shape (rows, columns), -63 to 63
+    scales: NDArray[np.float32]  # shape (rows, 1)
 
     @property
     def values(self) -> NDArray[np.float32]:
@@ -60,12 +48,7 @@ class Rows(NamedTuple):
 
 
 def in_blocks(matrix: NDArray[np.float32], block: int) -> Blocks:
-    """Return a matrix in blocks of codes over the range of each block, zero among them.
-
-    Args:
-        matrix: shape (rows, columns); a last block that is not full is filled up with zeros.
-        block: values that share a scale and a zero point, an even number.
-    """
+    """Return a matrix in blocks of codes over the range of each, zero among them; the last is filled up."""
     rows, columns = matrix.shape
     x = np.pad(matrix, ((0, 0), (0, -columns % block))).reshape(rows, -1, block).astype(np.float32)
     low, high = np.minimum(x.min(-1, keepdims=True), 0), np.maximum(x.max(-1, keepdims=True), 0)
@@ -82,11 +65,7 @@ def in_blocks(matrix: NDArray[np.float32], block: int) -> Blocks:
 
 
 def in_rows(matrix: NDArray[np.float32]) -> Rows:
-    """Return a matrix in rows of codes, each over the largest size in its row.
-
-    Args:
-        matrix: shape (rows, columns).
-    """
+    """Return a matrix in rows of codes, each over the largest size in its row."""
     scales = np.maximum(np.abs(matrix).max(1, keepdims=True) / ROW_LEVELS, LEAST_SCALE).astype(np.float32)
     return Rows(np.rint(matrix / scales).astype(np.int8), scales)
 

@@ -31,75 +31,46 @@ FILLING = (60, 1_000)
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text of a sequence that readers scored.
+    """A text of a sequence that readers scored."""
 
-    Args:
-        side: 0 for a prompt, 1 for a reply.
-        parts: where its parts begin and end; the first begins behind the mark of its speaker, the last ends
-            behind the mark of its end.
-        target: T, I and F of each principle.
-        pair: the pair whose halves are to be told apart here and which half it is of; None for others.
-    """
-
-    side: int
+    side: int  # 0 for a prompt, 1 for a reply
+    # where its parts begin and end; the first begins behind the mark of its speaker, the last ends behind the mark
+    # of its end
     parts: tuple[tuple[int, int], ...]
-    target: Triples
+    target: Triples  # T, I and F of each principle
+    # the pair whose halves are to be told apart here and which half it is of; None for others
     pair: tuple[str, bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A sequence of tokens with its scored texts.
+    """A sequence of tokens with its scored texts."""
 
-    Args:
-        tokens: ids.
-        texts: the texts that are learned from, in order.
-        pair: the pair that it is a half of; None for others.
-    """
-
-    tokens: list[int]
-    texts: tuple[Text, ...]
-    pair: str | None = None
+    tokens: list[int]  # ids
+    texts: tuple[Text, ...]  # the texts that are learned from, in order
+    pair: str | None = None  # the pair that it is a half of; None for others
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A text of a conversation as it is told to the network.
+    """A text of a conversation as it is told to the network."""
 
-    Args:
-        side: who says it.
-        said: the text; not blank.
-        target: T, I and F of each principle; None where nothing is learned from it.
-        pair: as in `Text`.
-    """
-
-    side: Side
-    said: str
-    target: Triples | None = None
-    pair: tuple[str, bool] | None = None
+    side: Side  # who says it
+    said: str  # the text; not blank
+    target: Triples | None = None  # T, I and F of each principle; None where nothing is learned from it
+    pair: tuple[str, bool] | None = None  # as in `Text`
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A conversation as it is told once.
+    """A conversation as it is told once."""
 
-    Args:
-        texts: its texts, in order.
-        pair: the pair that it is a half of; None for others.
-    """
-
-    texts: tuple[Told, ...]
-    pair: str | None = None
+    texts: tuple[Told, ...]  # its texts, in order
+    pair: str | None = None  # the pair that it is a half of; None for others
 
 
 class Sampler:
-    """Chooses what an epoch sees of conversations.
-
-    Args:
-        speech: gives token ids.
-        examples: judged conversations.
-        rng: chooses.
-    """
+    """Chooses what an epoch sees of conversations."""
 
     def __init__(self, speech: Speech, examples: Sequence[Example], rng: random.Random) -> None:
         self._speech = speech
@@ -110,9 +81,8 @@ class Sampler:
     def epoch(self, share: float = 1.0) -> list[Talk]:
         """Return conversations once, prompts alone or with replies, some behind harmless talk.
 
-        Args:
-            share: of what is at hand of old, chosen anew; pairs are chosen together, and what was written for
-                what is hardest, `HARDEST`, is always there.
+        A share of them is chosen anew; pairs are chosen together, and what was written for what is hardest,
+        `HARDEST`, is always there.
         """
         found: list[Talk] = []
         chosen = {
@@ -158,15 +128,7 @@ def talk(
     with_replies: bool = False,
     before: Sequence[str] = (),
 ) -> Talk:
-    """Return a conversation as it is told once.
-
-    Args:
-        one: the conversation.
-        mode: whose judgements its prompts are learned from.
-        only: only this turn, without the others.
-        with_replies: whether replies stand between the prompts.
-        before: prompts that are said before it.
-    """
+    """Return a conversation as it is told once, behind other prompts where some are given."""
     texts = [Told(Side.PROMPT, prompt) for prompt in before if prompt.strip()]
     prompts, replies = one.judged.get(mode, {}), one.judged.get("replies", {})
     for number, (prompt, reply) in enumerate(one.turns, start=1):
@@ -183,10 +145,6 @@ def talk(
 def samples(told: Talk, speech: Speech) -> Iterator[Sample]:
     """Yield the samples of a conversation: one for each place of the window, and one for each text that is longer
     than what is remembered of it, which is read whole where it stands.
-
-    Args:
-        told: the conversation.
-        speech: gives token ids.
     """
     window = Window()
     texts: list[Text] = []

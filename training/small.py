@@ -33,44 +33,24 @@ AROUND = 3
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the small reader is trained.
+    """How the small reader is trained."""
 
-    Args:
-        dimensions: of a token vector.
-        phrases: phrases that are looked for.
-        width: of a text's vector and of the state.
-        epochs: passes over the conversations, put together anew each time.
-        talks: conversations of a batch; the halves of a pair come together.
-        table_rate: highest learning rate of the table.
-        rate: that of everything else.
-        decay: weight decay.
-        dropout: share of inputs that is dropped before text vector and heads.
-        pairs: weight of the ranking within pairs.
-        seed: of every random choice.
-        threads: threads of torch; other numbers give other weights.
-    """
-
-    dimensions: int = 128
-    phrases: int = 192
-    width: int = 128
-    epochs: int = 6
-    talks: int = 40
-    table_rate: float = 1e-3
-    rate: float = 2e-3
-    decay: float = 0.02
-    dropout: float = 0.2
-    pairs: float = 0.5
-    seed: int = 1
-    threads: int = 1
+    dimensions: int = 128  # of a token vector
+    phrases: int = 192  # phrases that are looked for
+    width: int = 128  # of a text's vector and of the state
+    epochs: int = 6  # passes over the conversations, put together anew each time
+    talks: int = 40  # conversations of a batch; the halves of a pair come together
+    table_rate: float = 1e-3  # highest learning rate of the table
+    rate: float = 2e-3  # that of everything else
+    decay: float = 0.02  # weight decay
+    dropout: float = 0.2  # share of inputs that is dropped before text vector and heads
+    pairs: float = 0.5  # weight of the ranking within pairs
+    seed: int = 1  # of every random choice
+    threads: int = 1  # threads of torch; other numbers give other weights
 
 
 class Small(nn.Module):
-    """The network in torch.
-
-    Args:
-        table: what token vectors start from, shape (tokens, dimensions).
-        settings: sizes.
-    """
+    """The network in torch; the table has shape (tokens, dimensions)."""
 
     def __init__(self, table: Tensor, settings: Settings) -> None:
         super().__init__()
@@ -100,14 +80,7 @@ class Small(nn.Module):
         return functional.gelu(inner, approximate="tanh")
 
     def forward(self, talks: Sequence[Sequence[tuple[int, Sequence[int]]]]) -> Tensor:
-        """Return the logits of all texts of some conversations, one after the other.
-
-        Args:
-            talks: side and ids of each text of each conversation.
-
-        Returns:
-            Shape (texts, outputs).
-        """
+        """Return the logits of all texts, by side and ids, of some conversations; shape (texts, outputs)."""
         flat = [text for one in talks for text in one]
         sides = [side for side, _ in flat]
         lengths = [len(one) for one in talks]
@@ -120,13 +93,7 @@ class Small(nn.Module):
 
 
 def first_table(embedding: NDArray[np.float32], dimensions: int, seed: int) -> Tensor:
-    """Return token vectors to start from: the principal components of a language model's.
-
-    Args:
-        embedding: the language model's, shape (tokens, width).
-        dimensions: components that are kept.
-        seed: chooses the tokens that they are found on.
-    """
+    """Return token vectors to start from: the principal components of a language model's."""
     torch.manual_seed(seed)
     vectors = torch.tensor(embedding)
     vectors -= vectors.mean(0)
@@ -143,18 +110,7 @@ def fit_small(
     settings: Settings,
     say: Callable[[str], None],
 ) -> tuple[Small, dict[str, float]]:
-    """Train the small reader.
-
-    Args:
-        embedding: token vectors of a language model, to start from.
-        sampler: chooses what each epoch sees.
-        speech: gives token ids.
-        settings: how.
-        say: takes a line of progress.
-
-    Returns:
-        The network; steps, seconds and the last loss.
-    """
+    """Train the small reader from a language model's token vectors; return it with its figures."""
     torch.set_num_threads(settings.threads)
     network = Small(first_table(embedding, settings.dimensions, settings.seed), settings)
     table = [network.table.weight]
@@ -198,13 +154,7 @@ def batched(talks: Sequence[Talk], count: int, rng: random.Random) -> list[list[
 
 
 def small_loss(logits: Tensor, talks: Sequence[Talk], pairs: float) -> Tensor:
-    """Return the loss of a batch, as for the large reader.
-
-    Args:
-        logits: of all texts, one after the other.
-        talks: whose texts they are.
-        pairs: weight of the ranking.
-    """
+    """Return the loss of a batch, as for the large reader."""
     texts = [text for one in talks for text in one.texts]
     judged = [place for place, text in enumerate(texts) if text.target]
     targets = torch.tensor([flat_target(texts[place].target or ()) for place in judged])
@@ -218,9 +168,6 @@ def build_small(network: Small) -> bytes:
 
     Inputs: ``ids`` (tokens), ``side`` (1), ``state`` (1, 1, width). Outputs: ``logits`` (1, 2, outputs) and
     ``after``, the state behind the text.
-
-    Args:
-        network: the trained network.
     """
     b = Builder()
     arrays = {name: weight.detach().numpy() for name, weight in network.state_dict().items()}

@@ -27,12 +27,7 @@ class Spread(Protocol):
     """Does the same work on each of some things, with a reader."""
 
     def __call__(self, work: Callable[[Reader, T], R], on: Sequence[T]) -> Iterable[R]:
-        """Yield what the work gives, in order.
-
-        Args:
-            work: takes a reader and one of the things; for several processes a function of a module.
-            on: the things.
-        """
+        """Yield what the work gives, in order; for several processes it is a function of a module."""
 
 
 def with_reader(reader: Reader) -> Spread:
@@ -45,29 +40,14 @@ def with_reader(reader: Reader) -> Spread:
 
 
 def reader_of(kind: str, model: bytes, tokenizer: str, reach: Reach) -> Reader:
-    """Return the reader of a trained network.
-
-    Args:
-        kind: ``language`` or ``small``.
-        model: its graph.
-        tokenizer: its tokeniser, as JSON.
-        reach: how far it looks back.
-    """
+    """Return the reader of a trained network."""
     known = Tokenizer.from_str(tokenizer)
     return SmallReader(model, known) if kind == "small" else LanguageModelReader(model, known, reach)
 
 
 @contextmanager
 def over_processes(kind: str, model: bytes, tokenizer: str, reach: Reach, jobs: int) -> Iterator[Spread]:
-    """Give what does the work in processes, each with a reader of its own.
-
-    Args:
-        kind: as for `reader_of`, and so are the next three.
-        model: the graph.
-        tokenizer: the tokeniser.
-        reach: how far it looks back.
-        jobs: how many processes.
-    """
+    """Give what does the work in processes, each with a reader of its own."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, context, _begin, (kind, model, tokenizer, reach)) as pool:
 

@@ -10,7 +10,7 @@ from tests.support.memory import too_little_to_draw
 
 from turnwise.errors import ChartError
 from turnwise.plots import save
-from turnwise.plots.render import chart, pdf_of, render
+from turnwise.plots.render import canonical, chart, pdf_of, render
 
 HOSTILE = "a\x00\x01\x1b[2J\ufffe\ud800\u202eb"
 
@@ -57,3 +57,11 @@ def test_a_drawing_that_takes_too_long_is_ended() -> None:
     [made] = render([chart(spec("a"), "svg")], seconds=0.01)
     assert isinstance(made, ChartError)
     assert str(made) == "a chart can't be drawn: it took longer than 0.01 s"
+
+
+def test_a_pdf_of_another_form_is_left_as_it_is() -> None:
+    assert canonical(b"%PDF-1.4 nothing that we know") == b"%PDF-1.4 nothing that we know"
+    cut = b"%PDF-1.7\n\n1 0 obj\n<<\n  /Type /Catalog\n>>\ntrailer\n<<\n  /Root 1 0 R\n>>"
+    assert canonical(cut) == cut
+    past_the_end = b"%PDF-1.7\n\n1 0 obj\n<<\n  /Length 99\n>>\nstream\n\nendobj\ntrailer\n<<\n  /Root 1 0 R\n>>"
+    assert canonical(past_the_end) == past_the_end

@@ -160,7 +160,6 @@ def test_a_conclusion_that_missing_verdicts_could_turn_round_is_seen():
     assert found.for_second.b_alone == 30
     assert found.against_second.b_alone == 8
     assert paired_bounds(judged([None]), judged([False])).against_second.a_alone == 1
-    assert paired_bounds(first, second, attack=False).complete.pairs == 0
 
 
 def test_bounds_need_the_missing_ones_to_be_listed():

@@ -19,9 +19,8 @@ from turnwise.principles import principle_names
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
+from turnwise.study import read_reader
 from turnwise.study.annotation import PROVENANCE, TakenIn, agreement, hand_out, read_kit, take_in
-from turnwise.study.annotation import kit as kits
-from turnwise.study.compare import read_reader
 from turnwise.study.prevalence import read_labels
 
 TOLD = dict.fromkeys(PROVENANCE, "told")
@@ -104,7 +103,7 @@ def test_no_cell_is_a_formula_a_number_or_a_message_that_was_not_there(store: St
     assert {"[1 user] =HYPERLINK(A1)", "[2 user] 1/2", "[1 user] hid\\u202eden"} <= texts
     assert '[3 user] Ünïcode, "quoted"; and\n    [9 user] forged' in texts
     assert not any(line.startswith("[9 user]") for row in rows for line in row["text"].split("\n"))
-    assert any("characters are left out ...]" in text and len(text) <= kits.MOST_CELL for text in texts)
+    assert any("characters are left out ...]" in text and len(text) <= 30_000 for text in texts)
 
 
 def test_a_name_that_is_a_formula_comes_back_as_it_was(store: Store, tmp_path: Path) -> None:
@@ -115,16 +114,19 @@ def test_a_name_that_is_a_formula_comes_back_as_it_was(store: Store, tmp_path: P
     assert take(store, tmp_path / "kit").annotators == ("=cmd()",)
 
 
-@pytest.mark.parametrize("mode", ["history", "turn", "replies", "label"])
-def test_every_row_has_the_digest_of_what_it_shows(store: Store, tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "seen"),
+    [("history", Seen.PROMPTS), ("turn", Seen.PROMPT), ("replies", Seen.BOTH), ("label", Seen.BOTH)],
+)
+def test_every_row_has_the_digest_of_what_it_shows(store: Store, tmp_path: Path, mode: str, seen: Seen) -> None:
     kit = hand_out(store, tmp_path / "kit", ["ann"], mode=mode, twice=0)
     for item in kit.items.values():
         chat = store.sequence(item.sequence_id).conversation
-        assert item.digest == digests(chat, kits.READ[mode][1])[item.turn]
+        assert item.digest == digests(chat, seen)[item.turn]
     rows = {row["id"]: row for row in read(tmp_path / "kit/sheets/ann.csv")}
     last = max((one for one in kit.items.values() if one.sequence_id == "attack-b"), key=lambda one: one.turn)
     row = rows[last.id]
-    assert ("reply 1" in row["before"] + row["text"]) is (kits.READ[mode][1] is Seen.BOTH)
+    assert ("reply 1" in row["before"] + row["text"]) is (seen is Seen.BOTH)
     begins = {"history": "[4 user]", "turn": "[user]", "replies": "[4 reply]", "label": "[1 user]"}
     assert row["text"].startswith(begins[mode])
     if mode == "turn":
@@ -349,7 +351,7 @@ def test_no_sheet_is_larger_than_what_is_read(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hand_out(store, tmp_path / "kit", ["ann"], twice=0)
-    monkeypatch.setattr(kits, "MOST_BYTES", 1 << 10)
+    monkeypatch.setattr("turnwise.study.annotation.kit.MOST_BYTES", 1 << 10)
     with pytest.raises(DatasetError, match="a sheet has at most"):
         take(store, tmp_path / "kit")
     with pytest.raises(UsageError, match="hand out fewer"):

@@ -13,12 +13,10 @@ from turnwise.conversation import Conversation, Label, Sequence, Turn
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.observers import Request, ScriptedObserver
 from turnwise.rates import Rate
-from turnwise.runs import evaluate
-from turnwise.runs.flips import Compared, arm_verdicts, compare_arms
+from turnwise.runs import Compared, arm_verdicts, compare_arms, evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
 from turnwise.study import Trends, facet_rates, holm, trends
-from turnwise.study.facets_and_trends import OTHERS
 
 FIRST = datetime(2026, 1, 5, 12, tzinfo=UTC)  # a Monday
 Facts = Callable[[int], dict[str, object]]
@@ -94,7 +92,7 @@ def test_conversations_of_a_group_count_as_one_unit(tmp_path: Path) -> None:
 def test_rare_values_are_told_as_one(tmp_path: Path) -> None:
     with fill(tmp_path / "w.db", 30, lambda n: {"model": f"m{n}"}, lambda n, run: 0.9) as store:
         rates = facet_rates(compare(store), "model")
-    assert (len(rates), rates[-1].value, rates[-1].a.of) == (21, OTHERS, 10)
+    assert (len(rates), rates[-1].value, rates[-1].a.of) == (21, "(others)", 10)
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from tests.conftest import Cli
 
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
 from turnwise.errors import StoreError, UsageError
-from turnwise.observers import NotRead, ObservationFailure, Request, Script, ScriptedObserver
-from turnwise.observers.second_look import SecondLookObserver, drawn
+from turnwise.observers import OBSERVERS, NotRead, ObservationFailure, Request, Script, ScriptedObserver
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
@@ -51,8 +50,18 @@ def evaluated(path: Path, judged_by: Script = judge, screened_by: Script = scree
         store.add_sequences([Sequence(str(name), label, "test", chat)])
     pair = ScriptedObserver(screened_by), ScriptedObserver(judged_by)
     given = {"ask": "F >= 0.2", "seed": SEED, **settings}
-    evaluate(store, "first", SecondLookObserver(pair, **given), principles=[PRINCIPLE])  # type: ignore[arg-type]
+    evaluate(store, "first", OBSERVERS.get("second_look")(pair, **given), principles=[PRINCIPLE])
     return store
+
+
+def drawn(store: Store) -> list[tuple[int, int]]:
+    """Return conversation and turn of what the judge took though the screen did not point at it."""
+    seen = [
+        (int(head.sequence_id), one.key.turn)
+        for head, trajectory in store.trajectories("first.judge")
+        for one in trajectory.evaluations
+    ]
+    return [(name, turn) for name, turn in seen if (name % 2, turn) != (0, 2)]
 
 
 def told(found: SecondLookRates) -> tuple[int, int, int, int, int, int]:
@@ -62,9 +71,7 @@ def told(found: SecondLookRates) -> tuple[int, int, int, int, int, int]:
 
 def test_turns_that_the_screen_passed_over_are_estimated_from_those_that_chance_drew(tmp_path: Path) -> None:
     with evaluated(tmp_path / "s.db", sample=0.3) as store:
-        found = second_look_rates(store, "first")
-    passed = [(n, t) for n in range(CHATS) for t in range(1, TURNS + 1) if (n % 2, t) != (0, 2)]
-    seen = [one for one in passed if drawn("{}\n{}".format(*one), 0.3, SEED)]
+        found, seen = second_look_rates(store, "first"), drawn(store)
     missed = sum(positive(*one) for one in seen)
     assert missed > 0
     assert found.counted == "turns"
@@ -92,8 +99,7 @@ def test_with_all_judged_the_rates_are_known_and_have_no_width(tmp_path: Path) -
 def test_conversations_are_known_where_an_asked_turn_is_positive_or_chance_drew_them(tmp_path: Path) -> None:
     with evaluated(tmp_path / "s.db", sample=0.5, sample_of="conversations") as store:
         found = second_look_rates(store, "first")
-    rest = [n for n in range(CHATS) if n % 4 != 0]
-    seen = [n for n in rest if drawn(str(n), 0.5, SEED)]
+        seen = {n for n, _ in drawn(store) if n % 4 != 0}
     missed = sum(n % 5 == 0 for n in seen)
     assert missed > 0
     assert told(found) == (40, 20, 10, 10, len(seen), missed)
@@ -110,8 +116,8 @@ def test_turns_of_drawn_conversations_count_for_less_where_they_are_alike(tmp_pa
 
     with evaluated(tmp_path / "s.db", alike, sample=0.5, sample_of="conversations") as store:
         found = second_look_rates(store, "first", counted="turns").rates
-    drawn_ = [n for n in range(CHATS) if drawn(str(n), 0.5, SEED)]
-    assert (found.units, found.judged) == (200, sum(5 if n % 2 else 4 for n in drawn_))
+        chats = {n for n, _ in drawn(store)}
+    assert (found.units, found.judged) == (200, sum(5 if n % 2 else 4 for n in chats))
     assert 3 < found.design_effect <= 5.5
 
 

@@ -17,22 +17,19 @@ import torch
 from tests.observers.local.conftest import SHAPE, random_arrays, tokenizer_text
 from tests.training.test_samples import HIGH, LOW, example
 from training.blend import blend
-from training.calibrate import Row, fit_side, operating_points, rows_of
+from training.calibrate import Row, calibrate, operating_points, rows_of
 from training.carried import UNKNOWN
 from training.fit import Batch, Settings, Trainer, loss_of
 from training.graph import build
 from training.network import OUTPUTS, Reader, rounded_through
 from training.quantise import ROW_LEVELS, in_rows
 from training.samples import Sampler, samples, talk
-from training.spread import over_processes, with_reader
+from training.spread import over_processes, reader_of, with_reader
 
 from training import fit as fitting
 from turnwise.conversation import Side, from_messages
-from turnwise.observers.local.language_model_reader import LanguageModelReader as Runtime
 from turnwise.observers.local.network import Network, Span
 from turnwise.observers.local.reading import Reading as Reading_
-from turnwise.observers.local.reading import Speech
-from turnwise.observers.local.scores import Calibration
 
 SETTINGS = Settings(
     layers=2,
@@ -49,18 +46,13 @@ SETTINGS = Settings(
 )
 
 
-@pytest.fixture
-def speech() -> Speech:
-    return Speech(Tokenizer.from_str(tokenizer_text()), SETTINGS.reach)
-
-
 def network(seed: int = 1) -> Reader:
     torch.manual_seed(seed)
     tokens = Tokenizer.from_str(tokenizer_text()).get_vocab_size()
     return Reader(random_arrays(SHAPE, tokens, seed), SHAPE, frozen=1).eval()
 
 
-def test_the_graph_gives_what_torch_gives_with_rounded_weights(speech: Speech) -> None:
+def test_the_graph_gives_what_torch_gives_with_rounded_weights(speech: Any) -> None:
     reader = network()
     (sample,) = samples(talk(example("one", 3)), speech)
     spans = [Span(*part) for text in sample.texts for part in text.parts]
@@ -82,7 +74,7 @@ def test_rounding_passes_the_gradient_and_gives_just_what_ships() -> None:
     assert np.abs(out.detach().numpy() - in_rows(matrix.detach().numpy()).values).max() < 1e-6
 
 
-def test_the_loss_is_least_where_scores_are_the_readers_and_halves_are_apart(speech: Speech) -> None:
+def test_the_loss_is_least_where_scores_are_the_readers_and_halves_are_apart(speech: Any) -> None:
     halves = [example("same", 2, pair="p", attack=attack, first=2) for attack in (True, False)]
     halves[0] = replace(halves[0], judged={"history": {1: LOW, 2: HIGH}})
     batch = Batch([next(samples(talk(half), speech)) for half in halves])
@@ -96,7 +88,7 @@ def test_the_loss_is_least_where_scores_are_the_readers_and_halves_are_apart(spe
     )
 
 
-def test_nothing_is_learned_of_what_nobody_scored(speech: Speech) -> None:
+def test_nothing_is_learned_of_what_nobody_scored(speech: Any) -> None:
     rated = replace(
         example("rated", 1), judged={"history": {1: ((UNKNOWN,) * 3, (UNKNOWN,) * 3, (0.6, UNKNOWN, 0.4))}}
     )
@@ -108,7 +100,7 @@ def test_nothing_is_learned_of_what_nobody_scored(speech: Speech) -> None:
     assert batch.targets[0, -1] == pytest.approx(0.4)
 
 
-def test_of_a_long_text_the_part_with_the_highest_f_counts(speech: Speech) -> None:
+def test_of_a_long_text_the_part_with_the_highest_f_counts(speech: Any) -> None:
     (short,) = samples(talk(example("short", 1)), speech)
     long = replace(example("long", 1), turns=(("!" * 600, None),))
     batch = Batch([short, *samples(talk(long), speech)])
@@ -126,7 +118,7 @@ class StoppedError(Exception):
 
 
 def test_it_learns_and_goes_on_from_its_checkpoint_as_if_nothing_had_happened(
-    speech: Speech, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    speech: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     marked = [
         replace(
@@ -164,9 +156,9 @@ def test_it_learns_and_goes_on_from_its_checkpoint_as_if_nothing_had_happened(
     assert figures["loss"] < 0.3
     assert list(figures["doubtful"]) == ["doubtful"]
 
-    runtime = Runtime(build(whole.to_arrays(), SHAPE), Tokenizer.from_str(tokenizer_text()), SETTINGS.reach)
+    runtime = reader_of("language", build(whole.to_arrays(), SHAPE), tokenizer_text(), SETTINGS.reach)
     rows = rows_of(with_reader(runtime), marked, "history")
-    calibration = Calibration(*(np.array([part, part]) for part in fit_side(rows)))
+    calibration = calibrate([rows, rows])
     found = [calibration.strongest(row.reading)["reciprocity"].F for row in rows]
     assert min(found[1::2]) > max(found[::2])
     quiet = [from_messages([{"role": "user", "content": f"mmm {n}"}]) for n in range(120)]
@@ -192,17 +184,17 @@ def test_what_is_fixed_in_indeterminacy_is_taken_into_account() -> None:
     rows = [
         Row(str(n), 1, reading, target) for n, (reading, target) in enumerate(zip(readings, sure, strict=True))
     ]
-    calibration = Calibration(*(np.array([part, part]) for part in fit_side(rows)))
+    calibration = calibrate([rows, rows])
     found = np.array([calibration.strongest(reading)["reciprocity"].I for reading in readings])
     assert abs(found.mean() - np.mean([0.5 * target[0][1] for target in sure])) < 0.02
     assert found[hidden].mean() > found[~hidden].mean()
 
 
-def test_operating_points_hold_with_replies_and_without(speech: Speech) -> None:
+def test_operating_points_hold_with_replies_and_without(speech: Any) -> None:
     model = build(network().to_arrays(), SHAPE)
-    runtime = Runtime(model, Tokenizer.from_str(tokenizer_text()), SETTINGS.reach)
+    runtime = reader_of("language", model, tokenizer_text(), SETTINGS.reach)
     rows = rows_of(with_reader(runtime), [example("one", 3)], "history")
-    calibration = Calibration(*(np.array([part, part]) for part in fit_side(rows)))
+    calibration = calibrate([rows, rows])
     chats = [
         from_messages(
             [
@@ -221,7 +213,7 @@ def test_operating_points_hold_with_replies_and_without(speech: Speech) -> None:
         assert operating_points(spread, calibration, chats)["history"]["any_turn"] == both
 
 
-def test_a_blend_of_equals_is_what_each_is_and_of_others_the_mean_of_their_heads(speech: Speech) -> None:
+def test_a_blend_of_equals_is_what_each_is_and_of_others_the_mean_of_their_heads(speech: Any) -> None:
     (sample,) = samples(talk(example("one", 3)), speech)
     one, other = network(1).to_arrays(), network(2).to_arrays()
     other = {name: array if name.startswith("head.") else one[name] for name, array in other.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,15 +15,12 @@ pytest.importorskip("torch")
 import torch
 from tests.observers.local.conftest import tokenizer_text
 from tests.training.test_samples import HIGH, LOW, example
-from training.calibrate import fit_side, rows_of
+from training.calibrate import calibrate, rows_of
 from training.samples import Sampler, talk
 from training.small import Settings, Small, batched, build_small, first_table, fit_small, kept, small_loss
-from training.spread import with_reader
+from training.spread import reader_of, with_reader
 
 from turnwise.conversation import Side
-from turnwise.observers.local.reading import SIDES, Speech
-from turnwise.observers.local.scores import Calibration
-from turnwise.observers.local.small_reader import STRETCH, SmallReader
 
 SETTINGS = Settings(
     dimensions=8, phrases=12, width=16, epochs=12, talks=8, rate=1e-2, table_rate=1e-2, dropout=0.0
@@ -38,17 +36,21 @@ def embedding(tokenizer: Tokenizer) -> np.ndarray:
     return np.random.default_rng(1).normal(size=(tokenizer.get_vocab_size(), 32)).astype(np.float32)
 
 
-def test_the_graph_gives_what_torch_gives(tokenizer: Tokenizer) -> None:
+def small_reader(network: Small, speech: Any) -> Any:
+    return reader_of("small", build_small(network), tokenizer_text(), speech.reach)
+
+
+def test_the_graph_gives_what_torch_gives(tokenizer: Tokenizer, speech: Any) -> None:
     table = first_table(embedding(tokenizer), 8, seed=1)
     network = Small(table, SETTINGS).eval()
     with torch.no_grad():
         network.speaker.weight.normal_()
         network.weight.weight.normal_()
-    reader, speech = SmallReader(build_small(network), tokenizer), Speech(tokenizer)
+    reader = small_reader(network, speech)
     said = [("Hello there, friend.", "Good day."), ("And now?", None), ("x", "y" * 100)]
     texts = [(side, text) for turn in said for side, text in zip(Side, turn, strict=True) if text]
     with torch.no_grad():
-        wanted = network([[(SIDES.index(side), kept(speech, text)) for side, text in texts]]).numpy()
+        wanted = network([[(list(Side).index(side), kept(speech, text)) for side, text in texts]]).numpy()
     place = reader.start()
     for (side, text), row in zip(texts, wanted, strict=True):
         assert reader.read(place, text, side, lasts=True).logits[0] == pytest.approx(row, abs=0.03)
@@ -58,15 +60,15 @@ def test_the_graph_gives_what_torch_gives(tokenizer: Tokenizer) -> None:
         reader.unpack(reader.pack(place)[:-4])
 
 
-def test_a_long_text_is_read_in_parts_and_its_ends_change_the_state(tokenizer: Tokenizer) -> None:
-    reader = SmallReader(build_small(Small(first_table(embedding(tokenizer), 8, seed=1), SETTINGS)), tokenizer)
-    short, long = "ab, " * 10, "ab, " * STRETCH
+def test_a_long_text_is_read_in_parts_and_its_ends_change_the_state(tokenizer: Tokenizer, speech: Any) -> None:
+    reader = small_reader(Small(first_table(embedding(tokenizer), 8, seed=1), SETTINGS), speech)
+    short, long = "ab, " * 10, "ab, " * 128
     assert len(reader.read(reader.start(), short, Side.PROMPT, lasts=False).logits) == 1
     assert len(reader.read(reader.start(), long, Side.PROMPT, lasts=False).logits) == 1 + 4
     assert not np.array_equal(reader.after(reader.start(), long, Side.PROMPT), reader.start())
 
 
-def test_it_learns(tokenizer: Tokenizer) -> None:
+def test_it_learns(tokenizer: Tokenizer, speech: Any) -> None:
     marked = [
         replace(
             example(f"c{n}", 2),
@@ -75,14 +77,14 @@ def test_it_learns(tokenizer: Tokenizer) -> None:
         )
         for n in range(40)
     ]
-    speech, lines = Speech(tokenizer), []
+    lines: list[str] = []
     sampler = Sampler(speech, marked, random.Random(1))
     network, figures = fit_small(embedding(tokenizer), sampler, speech, SETTINGS, lines.append)
     assert len(lines) == SETTINGS.epochs
     assert figures["steps"] == SETTINGS.epochs * 5
-    reader = SmallReader(build_small(network), tokenizer)
+    reader = small_reader(network, speech)
     rows = rows_of(with_reader(reader), marked, "history")
-    calibration = Calibration(*(np.array([part, part]) for part in fit_side(rows)))
+    calibration = calibrate([rows, rows])
     found = [calibration.strongest(row.reading)["reciprocity"].F for row in rows]
     assert min(found[1::2]) > max(found[::2])
 

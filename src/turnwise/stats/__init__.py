@@ -12,6 +12,7 @@ from turnwise.stats.auc import (
     delong_test,
 )
 from turnwise.stats.bootstrap import (
+    FEW,
     FEW_GROUPS,
     TAILS,
     Difference,
@@ -35,6 +36,7 @@ from turnwise.stats.cautions import (
     strong_baselines,
     thin_threshold,
 )
+from turnwise.stats.curves import mean_scores, realised_rates, roc_points
 from turnwise.stats.diagnostics import (
     LabelNoise,
     LengthMatched,
@@ -59,6 +61,7 @@ from turnwise.stats.judged import (
     matched,
     missing_bounds,
     paired_bounds,
+    paired_test,
 )
 from turnwise.stats.metrics import (
     DetectorResult,
@@ -133,6 +136,7 @@ from turnwise.stats.two_stage import StageRates, TwoStageRates, Unit, two_stage_
 __all__ = [
     "CALIBRATE",
     "DEPENDENCES",
+    "FEW",
     "FEWER",
     "FEW_ABOVE",
     "FEW_GROUPS",
@@ -223,6 +227,7 @@ __all__ = [
     "matched",
     "matched_rates",
     "mcnemar",
+    "mean_scores",
     "measure",
     "missing_bounds",
     "needed_benign",
@@ -231,14 +236,17 @@ __all__ = [
     "paired_bounds",
     "paired_difference",
     "paired_power",
+    "paired_test",
     "precision_of",
     "principles_below_chance",
     "rank_sum",
+    "realised_rates",
     "recall_at",
     "recall_at_of",
     "recall_of",
     "resamples",
     "roc_heads",
+    "roc_points",
     "sign_flip",
     "sign_test",
     "split_by_group",

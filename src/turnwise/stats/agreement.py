@@ -29,7 +29,6 @@ def krippendorff_alpha(
     rng: np.random.Generator,
     groups: Sequence[str] | None = None,
     replicates: int = 2000,
-    confidence: float = 0.95,
 ) -> Interval:
     """Krippendorff's alpha for scores on an interval scale, between judges that saw the same units.
 
@@ -55,7 +54,7 @@ def krippendorff_alpha(
     if len(known) < 2:
         raise UsageError(f"agreement needs at least 2 units with 2 ratings each, not {len(known)}")
     drawn = resamples([name for name, _ in known], [True] * len(known), rng, replicates)
-    return interval(alpha_of([row for _, row in known]), drawn, confidence)
+    return interval(alpha_of([row for _, row in known]), drawn)
 
 
 def alpha_of(ratings: Sequence[Sequence[float]]) -> Statistic:
@@ -79,7 +78,7 @@ def alpha_of(ratings: Sequence[Sequence[float]]) -> Statistic:
     return alpha
 
 
-def icc_within(ratings: Sequence[Sequence[float]], confidence: float = 0.95) -> Icc:
+def icc_within(ratings: Sequence[Sequence[float]]) -> Icc:
     """How well one judge repeats itself: ICC(1,1), the one-way random-effects intraclass correlation.
 
     Source: P. E. Shrout and J. L. Fleiss, "Intraclass correlations: uses in assessing rater reliability",
@@ -101,8 +100,8 @@ def icc_within(ratings: Sequence[Sequence[float]], confidence: float = 0.95) -> 
     within = float(table.var(axis=1, ddof=1).mean())
     if within == 0:
         value = 1.0 if between else math.nan
-        return Icc(value, value, value, units, repeats, confidence)
-    ratio, tail = between / within, (1 - confidence) / 2
+        return Icc(value, value, value, units, repeats)
+    ratio, tail = between / within, (1 - 0.95) / 2
     inside, outside = units - 1, units * (repeats - 1)
     low: float = ratio / float(f.isf(tail, inside, outside))
     high: float = ratio * float(f.isf(tail, outside, inside))
@@ -110,4 +109,4 @@ def icc_within(ratings: Sequence[Sequence[float]], confidence: float = 0.95) -> 
     def correlation(of: float) -> float:
         return (of - 1) / (of + repeats - 1)
 
-    return Icc(correlation(ratio), correlation(low), correlation(high), units, repeats, confidence)
+    return Icc(correlation(ratio), correlation(low), correlation(high), units, repeats)

@@ -48,9 +48,7 @@ class AucTest:
     p: float
 
 
-def auc_with_interval(
-    attack: Sequence[float], benign: Sequence[float], confidence: float = 0.95, scale: Scale = "logit"
-) -> Auc:
+def auc_with_interval(attack: Sequence[float], benign: Sequence[float], scale: Scale = "logit") -> Auc:
     """The area under the ROC curve with DeLong's interval; scores are minus infinity where there was no evidence.
 
     The variance is DeLong's. The interval is symmetric on the logit scale by default, as M. S. Pepe, "The
@@ -72,21 +70,20 @@ def auc_with_interval(
     values, covariance = auc_covariance([attack], [benign])
     value, error = float(values[0]), float(np.sqrt(max(covariance[0, 0], 0.0)))
     if error == 0:
-        low, high = _without_variance(value, min(len(attack), len(benign)), confidence)
+        low, high = _without_variance(value, min(len(attack), len(benign)))
     else:
-        z = float(norm.isf((1 - confidence) / 2))
+        z = float(norm.isf((1 - 0.95) / 2))
         if scale == "plain" or not 0 < value < 1:
             low, high = value - z * error, value + z * error
         else:
             centre, spread = np.log(value / (1 - value)), z * error / (value * (1 - value))
             low, high = (float(1 / (1 + np.exp(-(centre + sign * spread)))) for sign in (-1, 1))
-    return Auc(value, max(0.0, low), min(1.0, high), error, len(attack), len(benign), confidence)
+    return Auc(value, max(0.0, low), min(1.0, high), error, len(attack), len(benign))
 
 
 def delong_test(
     attack: tuple[Sequence[float], Sequence[float]],
     benign: tuple[Sequence[float], Sequence[float]],
-    confidence: float = 0.95,
 ) -> AucTest:
     """Test whether two detectors have the same area on the same conversations, given in the same order.
 
@@ -102,7 +99,7 @@ def delong_test(
     values, covariance = auc_covariance(attack, benign)
     difference = float(values[1] - values[0])
     error = float(np.sqrt(max(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1], 0.0)))
-    spread = float(norm.isf((1 - confidence) / 2)) * error
+    spread = float(norm.isf((1 - 0.95) / 2)) * error
     if error < 1e-12:
         z = 0.0 if abs(difference) < 1e-12 else float(np.copysign(np.inf, difference))
     else:
@@ -151,12 +148,12 @@ def auc_covariance(
     return of_attack.mean(axis=1), np.atleast_2d(covariance)
 
 
-def _without_variance(value: float, pairs: int, confidence: float) -> tuple[float, float]:
+def _without_variance(value: float, pairs: int) -> tuple[float, float]:
     if value == 1:
-        return clopper_pearson(pairs, pairs, confidence)
+        return clopper_pearson(pairs, pairs)
     if value == 0:
-        return clopper_pearson(0, pairs, confidence)
-    half = clopper_pearson(round(value * pairs), pairs, confidence)
+        return clopper_pearson(0, pairs)
+    half = clopper_pearson(round(value * pairs), pairs)
     return min(half[0], value), max(half[1], value)
 
 

@@ -25,6 +25,9 @@ REPLICATES = 2000
 FEW_GROUPS = 20
 """Groups of a label under which an interval of the bootstrap tends to be too narrow."""
 
+FEW = f"fewer than {FEW_GROUPS} groups of a label: the interval is likely too narrow"
+"""What a note says then."""
+
 TAILS = (0.025, 0.975)
 """Ends of a 95 % interval."""
 
@@ -233,7 +236,7 @@ def interval_of(
     if len(finite) < len(values):
         notes.append(f"{len(values) - len(finite)} of {len(values)} resamples could not be used")
     if drawn.few:
-        notes.append(f"fewer than {FEW_GROUPS} groups of a label: the interval is likely too narrow")
+        notes.append(FEW)
     if finite.min() == finite.max():
         notes.append("every resample gave the same value, so the interval has no width and understates the doubt")
         return found(value, value, *notes)

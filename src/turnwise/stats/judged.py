@@ -199,6 +199,18 @@ def matched(first: Sequence[Judged], second: Sequence[Judged]) -> list[tuple[Jud
     return pairs
 
 
+def paired_test(
+    pairs: Sequence[tuple[Judged, Judged]], *, attack: bool | None = None, final: bool = False
+) -> McNemar:
+    """McNemar's test of the verdicts at any turn, or at the last, on the conversations of one label if asked."""
+    chosen = [(one, other) for one, other in pairs if attack in (None, one.attack)]
+    return mcnemar(
+        [one.final if final else one.fired for one, _ in chosen],
+        [other.final if final else other.fired for _, other in chosen],
+        [one.group for one, _ in chosen],
+    )
+
+
 LIMIT = 0.05
 """Share of missing conversations beyond which a report opens with a warning."""
 
@@ -274,13 +286,13 @@ def missing_bounds(judged: Iterable[Judged]) -> Missing:
     )
 
 
-def paired_bounds(first: Sequence[Judged], second: Sequence[Judged], attack: bool = True) -> PairedBounds:
-    """McNemar's test on what both arms evaluated, and with missing verdicts counted either way.
+def paired_bounds(first: Sequence[Judged], second: Sequence[Judged]) -> PairedBounds:
+    """McNemar's test on the attacks that both arms evaluated, and with missing verdicts counted either way.
 
     If the conclusion is the same in all three, missing evaluations can't have made it.
     """
-    ones = {one.sequence_id: one for one in first if one.attack is attack}
-    others = {one.sequence_id: one for one in second if one.attack is attack}
+    ones = {one.sequence_id: one for one in first if one.attack}
+    others = {one.sequence_id: one for one in second if one.attack}
     if ones.keys() != others.keys():
         raise UsageError("bounds need the same conversations in both arms, missing ones included")
     pairs = [(ones[name], others[name]) for name in ones]
@@ -293,10 +305,7 @@ def paired_bounds(first: Sequence[Judged], second: Sequence[Judged], attack: boo
         )
 
     both = [(one, other) for one, other in pairs if one.evaluated and other.evaluated]
-    complete = mcnemar(
-        [one.fired for one, _ in both], [other.fired for _, other in both], [one.group for one, _ in both]
-    )
-    return PairedBounds(complete, test(True, False), test(False, True))
+    return PairedBounds(paired_test(both), test(True, False), test(False, True))
 
 
 def _absent(judged: Sequence[Judged]) -> Rate:

@@ -199,7 +199,6 @@ def measure(
     run: str = "",
     context: str = "",
     replicates: int = REPLICATES,
-    rates: Sequence[float] = RECALL_RATES,
     drawn: Resamples | None = None,
 ) -> DetectorResult:
     """Everything a study says of one detector; its threshold was set on other conversations.
@@ -238,7 +237,7 @@ at least 99 are needed
         f1_by_group=around(f1_of(known), attacks),
         auc=auc_with_interval(_scores(attacks), _scores(benign)) if areas else None,
         auc_by_group=interval(auc_of(known), drawn) if areas else None,
-        recall_at=tuple(recall_at(judged, rate, drawn) for rate in rates),
+        recall_at=tuple(recall_at(judged, rate, drawn) for rate in RECALL_RATES),
         first_flag=first_flag(judged),
         mean_turn=around(delay_of(known), attacks),
         mean_turn_horizon=horizon_of(known),

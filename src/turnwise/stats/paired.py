@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.stats.auc import AucTest, delong_test
 from turnwise.stats.bootstrap import (
+    FEW,
     FEW_GROUPS,
     REPLICATES,
     TAILS,
@@ -24,9 +25,9 @@ from turnwise.stats.bootstrap import (
     interval_of,
     resamples,
 )
-from turnwise.stats.judged import Judged, evaluated, matched
+from turnwise.stats.judged import Judged, evaluated, matched, paired_test
 from turnwise.stats.metrics import DetectorResult, auc_of, recall_of
-from turnwise.stats.significance import McNemar, mcnemar
+from turnwise.stats.significance import McNemar
 from turnwise.stats.survival import delay_of
 from turnwise.stats.thresholds import check_rate
 
@@ -66,7 +67,6 @@ def compare_pairs(
     seed: int = 0,
     *,
     reference: int | None = None,
-    final: bool = False,
     replicates: int = REPLICATES,
 ) -> tuple[PairTest, ...]:
     """Compare detectors two by two on the conversations that both evaluated; p-values are not corrected.
@@ -97,17 +97,23 @@ def compare_pairs(
         for b in places
         if (a < b if reference is None else a == reference and b != reference)
     ]
-    values = _Values(seed, replicates, final)
+    values = _Values(seed, replicates)
     return tuple(_pair(results, a, b, values) for a, b in pairs)
+
+
+_STATISTICS: Mapping[str, Callable[[Sequence[Judged]], Statistic]] = {
+    "recall": recall_of,
+    "auc": auc_of,
+    "delay": delay_of,
+}
 
 
 class _Values:
     """The resamples of each set of conversations and the statistics on them, worked out once for all pairs."""
 
-    def __init__(self, seed: int, replicates: int, final: bool) -> None:
+    def __init__(self, seed: int, replicates: int) -> None:
         self._seed = seed
         self._replicates = replicates
-        self.final = final
         self._drawn: dict[frozenset[tuple[str, str]], Resamples] = {}
         self._known: dict[tuple[str, int, frozenset[tuple[str, str]]], tuple[float, Floats, Statistic]] = {}
 
@@ -115,7 +121,7 @@ class _Values:
         """A statistic on the data, on each resample, and itself."""
         key = (what, place, self._key(judged))
         if key not in self._known:
-            drawn, statistic = self.drawn(judged), self._statistic(what, judged)
+            drawn, statistic = self.drawn(judged), _STATISTICS[what](judged)
             self._known[key] = (drawn.value(statistic), drawn.replicates(statistic), statistic)
         return self._known[key]
 
@@ -132,25 +138,12 @@ class _Values:
     def _key(self, judged: Sequence[Judged]) -> frozenset[tuple[str, str]]:
         return frozenset((one.sequence_id, one.group) for one in judged)
 
-    def _statistic(self, what: str, judged: Sequence[Judged]) -> Statistic:
-        if what == "recall":
-            return recall_of(judged, self.final)
-        return auc_of(judged) if what == "auc" else delay_of(judged)
-
 
 def _pair(results: Sequence[DetectorResult], a: int, b: int, values: _Values) -> PairTest:
     pairs = sorted(matched(results[a].judged, results[b].judged), key=lambda pair: pair[0].sequence_id)
     if not any(one.attack for one, _ in pairs):
         raise UsageError(f"{results[a].name} and {results[b].name} share no attack: evaluate the same with both")
     arms = [one for one, _ in pairs], [other for _, other in pairs]
-
-    def test(label: bool) -> McNemar:
-        chosen = [(one, other) for one, other in pairs if one.attack is label]
-        return mcnemar(
-            [one.final if values.final else one.fired for one, _ in chosen],
-            [other.final if values.final else other.fired for _, other in chosen],
-            [one.group for one, _ in chosen],
-        )
 
     def less(what: str, fixed: bool = True) -> Interval:
         (first, of_first, one), (second, of_second, other) = (
@@ -164,7 +157,7 @@ def _pair(results: Sequence[DetectorResult], a: int, b: int, values: _Values) ->
             conditions_on_threshold=fixed,
         )
 
-    attacks = test(True)
+    attacks, benign = (paired_test(pairs, attack=label) for label in (True, False))
     scores = [
         [[one.score for one in evaluated(arm, label) if one.score is not None] for arm in arms]
         for label in (True, False)
@@ -182,7 +175,7 @@ def _pair(results: Sequence[DetectorResult], a: int, b: int, values: _Values) ->
         auc=less("auc", fixed=False),
         delong=delong_test((scores[0][0], scores[0][1]), (scores[1][0], scores[1][1])) if areas else None,
         mean_turn=less("delay"),
-        benign=test(False),
+        benign=benign,
         conversations=len(pairs),
         left_out=len(everyone) - len(pairs),
     )
@@ -249,8 +242,8 @@ def matched_rates(
     drawn = resamples(groups, attack, np.random.default_rng(seed), replicates)
     # The first column is of the data as they are.
     weights = np.column_stack([np.ones(drawn.groups), drawn.counts.T])[drawn.place]
-    few = min(len(np.unique(drawn.place[labels == label])) for label in (True, False)) < FEW_GROUPS
-    note = f"fewer than {FEW_GROUPS} groups of a label: the interval is likely too narrow" if few else ""
+    fewest = min(len(np.unique(drawn.place[labels == label])) for label in (True, False))
+    note = FEW if fewest < FEW_GROUPS else ""
 
     def less(what: str, of: Floats, fixed: bool = False) -> Difference:
         return paired_difference(what, of[1] - of[0], drawn.groups, fixed, note)

@@ -109,7 +109,7 @@ def kaplan_meier(turns: Sequence[int], flagged: Sequence[bool], confidence: floa
     return Survival(at, at_risk_all, hits_all, left, lows, highs, len(turns), sum(flagged), confidence)
 
 
-def first_flag(judged: Iterable[Judged], confidence: float = 0.95) -> FirstFlag | None:
+def first_flag(judged: Iterable[Judged]) -> FirstFlag | None:
     """When the evaluated attacks were flagged first; None where there is no attack.
 
     >>> caught = [Judged(str(n), "g", True, 6, 0.9, fired=True, turn=turn) for n, turn in enumerate((2, 4, 4))]
@@ -121,9 +121,7 @@ def first_flag(judged: Iterable[Judged], confidence: float = 0.95) -> FirstFlag 
     if not attacks:
         return None
     curve = kaplan_meier(
-        [one.turns if one.turn is None else one.turn for one in attacks],
-        [one.fired for one in attacks],
-        confidence,
+        [one.turns if one.turn is None else one.turn for one in attacks], [one.fired for one in attacks]
     )
     caught = [(one.turn, one.turns - one.turn) for one in attacks if one.turn is not None]
     lead = None

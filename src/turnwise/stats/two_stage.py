@@ -91,7 +91,6 @@ def two_stage_rates(
     units: Sequence[Unit],
     *,
     by_conversation: bool = False,
-    confidence: float = 0.95,
     seed: int = 0,
     draws: int = DRAWS,
 ) -> TwoStageRates:
@@ -110,7 +109,6 @@ def two_stage_rates(
     Args:
         units: all of them, judged or not; a verdict that is missing is taken to be missing by chance.
         by_conversation: whether units are turns and whole conversations were drawn.
-        confidence: of the intervals, in (0, 1).
         seed: of the draws that the intervals are read from.
         draws: how many.
 
@@ -137,7 +135,7 @@ def two_stage_rates(
             effect = _design_effect(known) if by_conversation and probability < 1 else 1.0
             effects.append(effect)
             strata.append(Stratum(name, len(cell), flagged, _positive(known), len(known), effect))
-        return estimate_strata(strata, confidence=confidence, seed=seed, draws=draws, on_average=True)
+        return estimate_strata(strata, seed=seed, draws=draws, on_average=True)
 
     of_screen, of_both = estimated(lambda one: one.asked), estimated(lambda one: one.decided)
     certain = [one for one in units if one.probability == 1]

@@ -14,41 +14,87 @@ from turnwise.stats import (
     unpaired_power,
 )
 from turnwise.study.annotation.agreement import Agreement, agreement
+from turnwise.study.compare import (
+    LabelledConversation,
+    RunData,
+    Settings,
+    Study,
+    StudyData,
+    compare_data,
+    load_study_data,
+    read_reader,
+    strata_of,
+)
+from turnwise.study.discovery import Discovery, discover
 from turnwise.study.examples import Loaded, load_examples
 from turnwise.study.facets_and_trends import FacetRate, Trends, TrendWeek, facet_rates, trends
 from turnwise.study.fitting import FITTED, Tuned, fit_detector, tune
 from turnwise.study.gain_simulation import GainMap, Kind, gain_map, kind_of
+from turnwise.study.observer_test import ObserverTest, observer_rates
+from turnwise.study.report import (
+    all_tables,
+    as_markdown,
+    as_text,
+    record,
+    summary,
+    verdict,
+    verdict_rows,
+    verdicts_as_parquet,
+    write_report,
+)
 from turnwise.study.second_look_rates import SecondLookRates, second_look_rates
 
 __all__ = [
     "FITTED",
     "Agreement",
+    "Discovery",
     "Example",
     "FacetRate",
     "GainMap",
     "Kind",
+    "LabelledConversation",
     "Loaded",
     "McNemar",
+    "ObserverTest",
+    "RunData",
     "SecondLookRates",
+    "Settings",
+    "Study",
+    "StudyData",
     "StudySize",
     "TrendWeek",
     "Trends",
     "Tuned",
     "agreement",
+    "all_tables",
+    "as_markdown",
+    "as_text",
+    "compare_data",
+    "discover",
     "facet_rates",
     "fit_detector",
     "gain_map",
     "holm",
     "kind_of",
     "load_examples",
+    "load_study_data",
     "mcnemar",
     "needed_benign",
+    "observer_rates",
     "paired_power",
+    "read_reader",
+    "record",
     "second_look_rates",
     "split_by_group",
+    "strata_of",
     "study_size",
+    "summary",
     "threshold_for",
     "trends",
     "tune",
     "unpaired_power",
+    "verdict",
+    "verdict_rows",
+    "verdicts_as_parquet",
+    "write_report",
 ]

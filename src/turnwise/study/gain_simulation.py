@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import product
 from typing import Any, Final
 
@@ -229,15 +230,15 @@ def gain_map(
         groups.setdefault((kind.noise, kind.turns), []).append(kind)
     tasks = [(noise, turns, some, conversations, seed) for (noise, turns), some in groups.items()]
     noises = sorted({kind.noise for kind in wanted})
+    # Long conversations first, so that no process ends with them alone.
+    tasks.sort(key=lambda task: -task[1])
+    of_length = partial(_length_rates, count=conversations, seed=seed)
     if jobs == 1:
-        found, lengths = [*map(_gains, tasks)], [_length_rates(noise, conversations, seed) for noise in noises]
+        found, lengths = [*map(_gains, tasks)], [*map(of_length, noises)]
     else:
         with ProcessPoolExecutor(jobs) as pool:
-            # Long conversations first, so that no process ends with them alone.
-            later = pool.map(_length_rates, noises, [conversations] * len(noises), [seed] * len(noises))
-            ordered = sorted(tasks, key=lambda task: -task[1])
-            by_task = dict(zip([task[:2] for task in ordered], pool.map(_gains, ordered), strict=True))
-            found, lengths = [by_task[task[:2]] for task in tasks], [*later]
+            later = pool.map(of_length, noises)
+            found, lengths = [*pool.map(_gains, tasks)], [*later]
     by_kind = {one.kind: one for some in found for one in some}
     return GainMap(tuple(by_kind[kind] for kind in wanted), tuple(one for some in lengths for one in some))
 

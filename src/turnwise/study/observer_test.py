@@ -19,17 +19,7 @@ from turnwise.errors import UsageError
 from turnwise.observers import Context, NotRead, Observation, Observer, ObserverSession, Request, check_supported
 from turnwise.principles import builtin_principles
 from turnwise.rates import Rate
-from turnwise.stats import (
-    Bin,
-    Interval,
-    Resamples,
-    Statistic,
-    alpha_of,
-    area_of_turns,
-    classes_of,
-    interval,
-    resamples,
-)
+from turnwise.stats import Bin, Interval, alpha_of, area_of_turns, classes_of, interval, resamples
 
 FLAG = 0.5
 """F from which a turn counts as flagged: what the readers' guideline calls a clear sign."""
@@ -146,14 +136,14 @@ def observer_rates(observer: Observer, *, jobs: int = 1, seed: int = 0) -> Obser
         answered=Rate(len(keys), len(first)),
         failures=dict(failures.most_common()),
         auroc=area_of_turns(drawn, [ours[key] for key in keys], flagged),
-        agreement=_agreement(drawn, [(ours[key], first[key]) for key in keys]),
+        agreement=interval(alpha_of([(ours[key], first[key]) for key in keys]), drawn),
         difference=statistics.fmean(ours[key] - first[key] for key in keys),
         calibration=tuple(classes_of([ours[key] for key in keys], flagged)),
         caught=_conversations(ours, first, caught=True),
         false_alarms=_conversations(ours, first, caught=False),
         second_reader={
             "auroc": area_of_turns(drawn, [second[key] for key in keys], flagged),
-            "agreement": _agreement(drawn, [(second[key], first[key]) for key in keys]),
+            "agreement": interval(alpha_of([(second[key], first[key]) for key in keys]), drawn),
             "caught": _conversations(second, first, caught=True),
             "false_alarms": _conversations(second, first, caught=False),
         },
@@ -169,9 +159,13 @@ def _read(*, second: bool) -> dict[tuple[str, int], float]:
     return {(one.sequence_id, one.turn): one.peak_f for one in judged if one.side is Side.PROMPT}
 
 
+def _wanted() -> list[Request]:
+    return [Request(principle, Side.PROMPT) for principle in builtin_principles()]
+
+
 def _scored(observer: Observer, name: str, turns: Sequence[Turn]) -> _Scored:
     """Score the prompts of a conversation; a turn counts where every principle has a score."""
-    wanted = [Request(principle, Side.PROMPT) for principle in builtin_principles()]
+    wanted = _wanted()
     session, scored = ObserverSession(observer, _HISTORY, name), _Scored({}, Counter(), [], [])
     for turn in turns:
         began = time.perf_counter()
@@ -189,11 +183,6 @@ def _scored(observer: Observer, name: str, turns: Sequence[Turn]) -> _Scored:
             if one.cost_usd is not None:
                 scored.costs.append(one.cost_usd)
     return scored
-
-
-def _agreement(drawn: Resamples, pairs: Sequence[tuple[float, float]]) -> Interval:
-    alpha: Statistic = alpha_of(pairs)
-    return interval(alpha, drawn)
 
 
 def _conversations(
@@ -218,19 +207,13 @@ def _resisted(observer: Observer, chats: Sequence[Chat], flagged: Sequence[tuple
         turns = [Turn(t.number, t.prompt, t.response) for t in by_id[name].conversation if t.number < last]
         prompt = next(t.prompt for t in by_id[name].conversation if t.number == last)
         said = Turn(last, f"{prompt}\n\n{TALKING[number % len(TALKING)]}")
-        f = _scored_last(observer, name, turns, said)
-        if f is not None:
-            tried, kept = tried + 1, kept + (f >= FLAG)
+        session = ObserverSession(observer, _HISTORY, name)
+        for turn in turns:
+            session.observe(turn)
+        given = session.observe(said, _wanted()).given
+        if scores := [one.score.F for one in given if isinstance(one, Observation)]:
+            tried, kept = tried + 1, kept + (max(scores) >= FLAG)
     return Rate(kept, tried) if tried else None
-
-
-def _scored_last(observer: Observer, name: str, before: Sequence[Turn], last: Turn) -> float | None:
-    wanted = [Request(principle, Side.PROMPT) for principle in builtin_principles()]
-    session = ObserverSession(observer, _HISTORY, name)
-    for turn in before:
-        session.observe(turn)
-    given = session.observe(last, wanted).given
-    return max((one.score.F for one in given if isinstance(one, Observation)), default=None)
 
 
 def _plain(value: Any) -> Any:

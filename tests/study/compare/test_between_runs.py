@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
-from datetime import UTC, datetime
 
 import pytest
+from tests.support.studies import Chat, run_of, study_data, turns_of, with_runs
 
-from turnwise.scoring import Score, TurnScores
-from turnwise.store import Run
-from turnwise.study import Example, holm, mcnemar
-from turnwise.study.compare import (
-    LabelledConversation,
-    RunData,
+from turnwise.study import (
     Settings,
     Study,
     StudyData,
+    all_tables,
+    as_text,
     compare_data,
-    strata_of,
+    holm,
+    mcnemar,
+    record,
+    summary,
+    verdict,
 )
-from turnwise.study.report import all_tables, as_text, record, summary, verdict
 
 ATTACKS, BENIGN = 80, 140
-MADE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def conversations(raised: dict[str, float], *, seed: int = 1, missing: int = 0, **contexts: str) -> StudyData:
@@ -36,25 +36,15 @@ def conversations(raised: dict[str, float], *, seed: int = 1, missing: int = 0, 
         contexts: of runs that did not see the history.
     """
     generator = random.Random(seed)
-    known, examples = [], {run: [] for run in raised}
+    chats = []
     for number in range(ATTACKS + BENIGN):
-        attack, name, group = number < ATTACKS, f"c{number:03}", f"g{number // 2}"
-        known.append(LabelledConversation(name, group, attack, 4, strata_of(f"set {number % 2}", {}, 4)))
+        attack, turns = number < ATTACKS, {}
         for place, (run, more) in enumerate(raised.items()):
             F = [0.5 * generator.random() + (more if attack else 0.0) for _ in range(4)]
-            gone = place == 0 and number < missing
-            turns = tuple(
-                TurnScores(turn, {} if gone else {"p": Score(0.5, 0.2, f)}, length=9)
-                for turn, f in enumerate(F, 1)
-            )
-            examples[run].append(Example(name, group, attack, turns))
-    runs = tuple(
-        RunData(
-            Run(name, f"observer of {name}", "1", contexts.get(name, "history"), {}, {}, "0", MADE), tuple(rows)
-        )
-        for name, rows in examples.items()
-    )
-    return StudyData(tuple(known), runs, 0, 0, "0" * 64)
+            turns[run] = turns_of(F, gone=place == 0 and number < missing)
+        chats.append(Chat(f"c{number:03}", f"g{number // 2}", attack, turns, f"set {number % 2}"))
+    runs = (run_of(run, contexts.get(run, "history"), f"observer of {run}") for run in raised)
+    return study_data(chats, runs)
 
 
 def study(data: StudyData, *detectors: str, **settings: object) -> Study:
@@ -109,7 +99,7 @@ def test_all_of_them_are_corrected_together(planted):
 def test_the_other_way_round_the_signs_turn():
     data = conversations({"few": 0.05, "many": 0.25})
     [one] = study(data).between_runs
-    [other] = study(StudyData(data.known, data.runs[::-1], 0, 0, data.sha256)).between_runs
+    [other] = study(with_runs(data, *data.runs[::-1])).between_runs
     assert (one.test.a_alone, one.test.b_alone) == (other.test.b_alone, other.test.a_alone)
     assert one.test.p_holm == other.test.p_holm
     assert one.test.won
@@ -124,8 +114,8 @@ def test_the_other_way_round_the_signs_turn():
 def test_equal_scores_are_no_difference():
     data = conversations({"one": 0.2})
     [run] = data.runs
-    twice = (run, RunData(Run("two", "other", "1", "history", {}, {}, "0", run.run.created_at), run.examples))
-    [found] = study(StudyData(data.known, twice, 0, 0, data.sha256)).between_runs
+    other = dataclasses.replace(run, run=run_of("two", "history", "other"))
+    [found] = study(with_runs(data, run, other)).between_runs
     assert (found.test.a_alone, found.test.b_alone, found.test.p_holm) == (0, 0, 1.0)
     assert not (found.test.won or found.test.lost)
     expected = found.gain.overall.expected
@@ -158,14 +148,15 @@ def test_each_run_stands_against_the_first():
 
 def test_without_a_detector_that_was_asked_for_it_is_any_turn():
     found = compare_data(
-        conversations({"a": 0.1, "b": 0.1}), Settings(("a", "b"), target_fpr=0.05, splits=1, replicates=10)
+        conversations({"a": 0.1, "b": 0.1}),
+        Settings(("a", "b"), target_fpr=0.05, splits=1, seeds=1, replicates=10),
     )
     assert [one.detector for one in found.between_runs] == ["any_turn"]
 
 
 def test_a_run_that_is_named_twice_is_one():
     data = conversations({"a": 0.1})
-    found = compare_data(data, Settings(("a", "a"), ("cusum",), target_fpr=0.05, splits=1, replicates=10))
+    found = compare_data(data, Settings(("a", "a"), ("cusum",), target_fpr=0.05, splits=1, seeds=1, replicates=10))
     assert found.between_runs == ()
     assert [arm.name for arm in found.arms].count("cusum@a") == 1
 
@@ -179,7 +170,7 @@ def test_runs_of_different_contexts_ask_about_time():
 
 @pytest.mark.parametrize("detector", ["cusum:drift=0.3", "learned"])
 def test_with_folds_every_attack_is_tested_once(detector):
-    found = study(conversations({"few": 0.05, "many": 0.25}), detector, folds=3, splits=2, replicates=20)
+    found = study(conversations({"few": 0.05, "many": 0.25}), detector, folds=3, splits=1, replicates=10)
     [one] = found.between_runs
     assert one.test.pairs == ATTACKS
     assert one.test.won

@@ -5,25 +5,23 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-from datetime import UTC, datetime
 
 import pytest
+from tests.support.studies import Chat, run_of, study_data, turns_of
 
-from turnwise.scoring import Score, TurnScores
 from turnwise.stats import Difference
-from turnwise.store import Run
-from turnwise.study import Example
-from turnwise.study.compare import (
-    ApartGain,
-    LabelledConversation,
-    RunData,
+from turnwise.study import (
     Settings,
     Study,
     StudyData,
+    all_tables,
+    as_markdown,
     compare_data,
-    strata_of,
+    record,
+    summary,
+    verdict,
 )
-from turnwise.study.report import all_tables, as_markdown, record, summary, verdict
+from turnwise.study.compare import ApartGain
 
 TURNS = 6
 
@@ -36,28 +34,23 @@ def conversations(context: float = 0.0, steady: float = 0.0, attacks: int = 60, 
         steady: what every turn of an attack has more, in both runs; a turn of some benign ones stands out as well.
     """
     generator = random.Random(4)
-    known: list[LabelledConversation] = []
-    rows: dict[str, list[Example]] = {"t": [], "h": []}
+    chats = []
     for number in range(attacks + benign):
-        attack, name, group = number < attacks, f"c{number}", f"g{number // 2}"
-        known.append(LabelledConversation(name, group, attack, TURNS, strata_of(f"s{number % 2}", {}, TURNS)))
-        for run, examples in rows.items():
+        attack, turns = number < attacks, {}
+        for run in ("t", "h"):
             F = [0.5 * generator.random() + (steady if attack else 0.0) for _ in range(TURNS)]
             if steady and generator.random() < 0.3:
                 F[generator.randrange(TURNS)] = 0.8 + 0.2 * generator.random()
             if attack and run == "h" and generator.random() < 0.8:
                 F[generator.randrange(TURNS)] += context
-            turns = (TurnScores(turn, {"p": Score(0.5, 0.2, min(f, 1.0))}) for turn, f in enumerate(F, start=1))
-            examples.append(Example(name, group, attack, tuple(turns)))
-    runs = tuple(
-        RunData(Run(run, "made", "1", context, {}, {}, "0", datetime(2026, 1, 1, tzinfo=UTC)), tuple(rows[run]))
-        for run, context in (("t", "turn"), ("h", "history"))
-    )
-    return StudyData(tuple(known), runs, 0, 0, "0" * 64)
+            turns[run] = turns_of((min(f, 1.0) for f in F), length=None)
+        chats.append(Chat(f"c{number}", f"g{number // 2}", attack, turns, f"s{number % 2}"))
+    return study_data(chats, [run_of("t", "turn"), run_of("h", "history")])
 
 
-def study(data: StudyData, *detectors: str, runs: tuple[str, ...] = ("t", "h"), replicates: int = 1000) -> Study:
-    return compare_data(data, Settings(runs, detectors, target_fpr=0.05, replicates=replicates, splits=2))
+def study(data: StudyData, *detectors: str, runs: tuple[str, ...] = ("t", "h"), **settings: int) -> Study:
+    given = {"replicates": 1000, "splits": 1, **settings}
+    return compare_data(data, Settings(runs, detectors, target_fpr=0.05, **given))  # type: ignore[arg-type]
 
 
 def says(found: Study) -> dict[str, str]:
@@ -127,18 +120,18 @@ def test_the_order_of_import_changes_no_number():
     data = conversations(steady=0.3)
     runs = (dataclasses.replace(run, examples=run.examples[::-1]) for run in data.runs)
     turned = dataclasses.replace(data, known=data.known[::-1], runs=tuple(runs))
-    first, other = (json.dumps(record(study(one, replicates=20))["two_by_two"]) for one in (data, turned))
+    first, other = (json.dumps(record(study(one, replicates=20, seeds=2))["two_by_two"]) for one in (data, turned))
     assert first == other
 
 
 def test_resamples_that_are_too_few_to_show_anything_leave_a_warning(by_history):
-    found = study(conversations(context=0.45), replicates=20)
+    found = study(conversations(context=0.45), replicates=20, seeds=1)
     assert any("20 resamples are too few to show a gain" in one for one in found.warnings)
     assert not any("too few to show" in one for one in by_history.warnings)
 
 
 def test_runs_that_saw_the_same_have_a_gain_of_trajectory_alone():
-    found = study(conversations(steady=0.3), runs=("h",))
+    found = study(conversations(steady=0.3), runs=("h",), seeds=2)
     [one] = record(found)["two_by_two"]
     assert one["gain of context"] == []
     assert one["says"] == "The gain of trajectory is shown here: watching over time finds more."

@@ -10,8 +10,8 @@ from turnwise.conversation import Conversation, Label, Sequence, Side
 from turnwise.errors import UnknownNameError
 from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Provenance, Score
 from turnwise.store import Run, Store
-from turnwise.study.compare import compared_runs, load_study_data, strata_of
-from turnwise.study.compare.arm_diagnostics import repeats_agreement
+from turnwise.study import Settings, compare_data, load_study_data, strata_of
+from turnwise.study.compare import compared_runs
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 CALLS = {"latency_s": 0.5, "cost_usd": 0.01}
@@ -106,7 +106,9 @@ def test_an_observer_that_was_asked_several_times_agrees_with_itself_or_not(stor
             source = Provenance("made", "1", "1", "turn", {"repeats": 2}, "0")
             asked.append(Evaluation(key, Score(0.5, 0.3, F), source, WHEN, calls=calls))
     store.append(asked)
-    found = repeats_agreement(load_study_data(store, ["t", "repeated"]).runs, store)
+    settings = Settings(("t", "repeated"), thresholds="given", replicates=10)
+    data = load_study_data(store, ["t", "repeated"])
+    found = compare_data(data, settings, store=store).checks.repeats_agreement
     assert {one.run for one in found} == {"repeated"}
     by_component = {one.component: one.icc for one in found}
     assert by_component["F"].value == pytest.approx(1.0)

@@ -6,26 +6,15 @@ import dataclasses
 import json
 import random
 import re
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
+from tests.support.studies import Chat, run_of, study_data, turns_of, with_runs, with_turns
 
 from turnwise.errors import UsageError
 from turnwise.scoring import Score, TurnScores
-from turnwise.store import Run
-from turnwise.study import Example
-from turnwise.study.compare import (
-    LabelledConversation,
-    RunData,
-    Settings,
-    Study,
-    StudyData,
-    compare_data,
-    strata_of,
-)
-from turnwise.study.report import all_tables, record, verdict
+from turnwise.study import Settings, Study, StudyData, all_tables, compare_data, record, verdict
 
 
 def conversations(
@@ -38,38 +27,37 @@ def conversations(
 ) -> StudyData:
     """Return two runs; in both, attacks are a little raised in every turn."""
     generator = random.Random(seed)
-    known: list[LabelledConversation] = []
-    rows: dict[str, list[Example]] = {"t": [], "h": []}
+    chats = []
     for number in range(attacks + benign):
-        attack = number < attacks
-        name, length = f"c{number}", generator.randint(4, 7)
-        strata = strata_of(f"source {number % 3 % 2}", {}, length)
-        known.append(LabelledConversation(name, f"g{number // 2}", attack, length, strata))
-        for run, examples in rows.items():
+        attack, length, turns = number < attacks, generator.randint(4, 7), {}
+        for run in ("t", "h"):
             F = [0.5 * generator.random() + (effect if attack else 0.0) for _ in range(length)]
             if number % 10 == 0:  # what a single turn shows happens to benign conversations as well
                 F[generator.randrange(length)] = 0.9 + 0.1 * generator.random()
-            gone = run == "h" and number < missing
-            scored = (
-                TurnScores(turn, {} if gone else {"p": Score(0.5, 0.2, f), "q": Score(0.5, 0.2, f**2)}, length=9)
-                for turn, f in enumerate(F, start=1)
-            )
-            examples.append(Example(name, f"g{number // 2}", attack, tuple(scored)))
-    runs = tuple(
-        RunData(Run(run, "made", "1", context, {}, {}, "0", datetime(2026, 1, 1, tzinfo=UTC)), tuple(rows[run]))
-        for run, context in (("t", first), ("h", "history"))
+            scored = turns_of(F, gone=run == "h" and number < missing)
+            turns[run] = also(scored, "q", lambda F: F**2)
+        chats.append(Chat(f"c{number}", f"g{number // 2}", attack, turns, f"source {number % 3 % 2}"))
+    return study_data(chats, [run_of("t", first), run_of("h", "history")])
+
+
+def also(turns: Iterable[TurnScores], principle: str, F: Callable[[float], float]) -> tuple[TurnScores, ...]:
+    """Return turns with a second principle, whose F follows from that of `p`."""
+    return tuple(
+        dataclasses.replace(one, scores=one.scores | {principle: Score(0.5, 0.2, F(one.scores["p"].F))})
+        if one.scores
+        else one
+        for one in turns
     )
-    return StudyData(tuple(known), runs, 0, 0, "0" * 64)
 
 
 def study(data: StudyData, *detectors: str, **settings: Any) -> Study:
-    given = {"runs": ("t", "h"), "target_fpr": 0.05, "replicates": 60, "splits": 4, "seeds": 2} | settings
+    given = {"runs": ("t", "h"), "target_fpr": 0.05, "replicates": 60, "splits": 4, "seeds": 1} | settings
     return compare_data(data, Settings(detectors=detectors, **given))
 
 
 @pytest.fixture(scope="module")
 def usual() -> Study:
-    return study(conversations(), "cusum:drift=0.3", "slope", replicates=200)
+    return study(conversations(), "cusum:drift=0.3", "slope", replicates=200, seeds=2)
 
 
 @pytest.mark.parametrize("guarantee", ["expectation", "confidence"])
@@ -172,21 +160,23 @@ def test_the_order_of_import_and_a_second_run_change_no_byte():
 
 
 def test_what_an_arm_did_not_evaluate_is_left_out_and_told():
-    found = study(conversations(missing=6), "cusum:drift=0.3")
+    found = study(conversations(missing=6), "cusum:drift=0.3", splits=1, replicates=10)
     [one] = found.two_by_two
     assert (one.attacks, one.benign, one.left_out) == (84, 180, 6)
     assert "6 conversations that not all of these runs evaluated are left out" in " ".join(verdict(found))
-    [between] = study(conversations(missing=6, first="history"), "cusum:drift=0.3").between_runs
+    [between] = study(
+        conversations(missing=6, first="history"), "cusum:drift=0.3", splits=1, replicates=10
+    ).between_runs
     assert (between.gain.conversations, between.gain.left_out) == (264, 6)
 
 
 def test_with_folds_no_threshold_is_carried_over():
-    found = study(conversations(), "cusum:drift=0.3", folds=3, seeds=1)
+    found = study(conversations(), "cusum:drift=0.3", folds=3, replicates=10)
     assert all(one.thresholds_used is None for one in found.matched_rates.values())
 
 
 def test_with_folds_the_text_names_folds_and_the_table_their_thresholds():
-    found = study(conversations(), "cusum:drift=0.3", folds=3)
+    found = study(conversations(), "cusum:drift=0.3", folds=3, replicates=10)
     text = " ".join(verdict(found))
     assert "In the 3 folds of seed 0, which the tables below show" in text
     assert "In the split of seed" not in text and "of this split alone" not in text
@@ -215,32 +205,16 @@ def test_the_cautions_are_among_the_warnings(usual):
     assert "further arms have fewer than 10" in warnings
     assert "Run h, conversations that train and calibrate: The principles p and q are copies" in warnings
     data = conversations()
-    turned = tuple(
-        dataclasses.replace(
-            one,
-            turns=tuple(
-                TurnScores(turn.turn, {**turn.scores, "r": Score(0.5, 0.2, 1 - turn.scores["p"].F)}, length=9)
-                for turn in one.turns
-            ),
-        )
-        for one in data.runs[1].examples
-    )
-    runs = (data.runs[0], dataclasses.replace(data.runs[1], examples=turned))
-    told = study(dataclasses.replace(data, runs=runs), "cusum", splits=1).warnings
+    turned = with_turns(data.runs[1], [also(one.turns, "r", lambda F: 1 - F) for one in data.runs[1].examples])
+    told = study(with_runs(data, data.runs[0], turned), "cusum", splits=1).warnings
     assert any("The principle r is worse than chance" in warning for warning in told)
 
 
 def test_compared_arms_that_flag_at_different_rates_are_told():
     data = conversations()
-    noisy = tuple(
-        dataclasses.replace(one, turns=tuple(TurnScores(n, {"p": Score(0.5, 0.2, 0.9)}) for n in (1, 2, 3)))
-        if one.sequence_id in tested and not one.attack
-        else one
-        for tested in [study(data, "cusum", splits=1).folds[0].test]
-        for one in data.runs[1].examples
-    )
-    runs = (data.runs[0], dataclasses.replace(data.runs[1], examples=noisy))
-    told = study(dataclasses.replace(data, runs=runs), "cusum", splits=1).warnings
+    tested = study(data, "cusum", splits=1).folds[0].test
+    loud = {o.sequence_id: turns_of([0.9] * 3) for o in data.known if o.sequence_id in tested and not o.attack}
+    told = study(with_runs(data, data.runs[0], with_turns(data.runs[1], loud)), "cusum", splits=1).warnings
     assert any("flag benign test conversations at different rates" in warning for warning in told)
 
 

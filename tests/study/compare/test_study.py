@@ -5,43 +5,24 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import pytest
+from tests.support.studies import Chat, Turns, run_of, study_data, turns_of, with_runs, with_turns
 
 from turnwise.detectors import DETECTORS, Signal
 from turnwise.errors import DetectorError, UnknownNameError, UsageError
-from turnwise.scoring import Score, TurnScores
-from turnwise.store import Run
-from turnwise.study import Example
-from turnwise.study.compare import (
-    BASELINES,
-    LabelledConversation,
-    RunData,
-    Settings,
-    Study,
-    StudyData,
-    compare_data,
-    strata_of,
-)
-from turnwise.study.report import verdict_rows
+from turnwise.scoring import TurnScores
+from turnwise.study import Settings, Study, StudyData, compare_data, verdict_rows
 
 Make = Callable[..., StudyData]
 
 
-def make_run(name: str, context: str, observer: str = "made") -> Run:
-    return Run(name, observer, "1", context, {}, {"cusum": 0.9}, "0", datetime(2026, 1, 1, tzinfo=UTC))
-
-
-def turns(F: list[float]) -> tuple[TurnScores, ...]:
-    return tuple(
-        TurnScores(turn, {"reciprocity": Score(1 - value, 0.2, value)}, length=50)
-        for turn, value in enumerate(F, start=1)
-    )
+def turns(F: list[float], *, gone: bool = False) -> Turns:
+    return turns_of(F, "reciprocity", T=None, length=50, gone=gone)
 
 
 @pytest.fixture(scope="module")
-def study_data() -> Make:
+def make_data() -> Make:
     """Return a function that makes conversations; attacks smoulder: many turns a little raised, none that stands
     out."""
 
@@ -55,62 +36,55 @@ def study_data() -> Make:
         longest: int = 7,
     ) -> StudyData:
         generator = random.Random(seed)
-        known, both = [], {"t": [], "h": []}
+        chats = []
         for number in range(attacks + benign):
-            attack = number < attacks
-            name = f"{'a' if attack else 'b'}{number}"
+            attack, both = number < attacks, {}
             length = generator.randint(min(4, longest), longest)
-            source = f"{'attacks' if attack else 'chats'} {number % 2}"
-            strata = strata_of(source, {"category": f"kind {number % 3}"}, length)
-            known.append(LabelledConversation(name, f"g{number // 2}", attack, length, strata))
-            for run, rows in both.items():
+            for run in ("t", "h"):
                 raised = effect if attack else 0.0
                 F = [min(1.0, 0.5 * generator.random() + raised) for _ in range(length)]
                 if number % 10 == 0:
                     F[generator.randrange(length)] = 0.9 + 0.1 * generator.random()
-                gone = run == "t" and number < missing
-                scored = turns(F) if not gone else tuple(TurnScores(turn + 1, {}) for turn in range(length))
-                rows.append(Example(name, f"g{number // 2}", attack, scored))
-        runs = (
-            RunData(make_run("t", "turn"), tuple(both["t"])),
-            RunData(make_run("h", "history"), tuple(both["h"])),
-        )
-        return StudyData(tuple(known), runs, 0, 0, "0" * 64)
+                both[run] = turns(F, gone=run == "t" and number < missing)
+            name, source = ("a", "attacks") if attack else ("b", "chats")
+            kind = {"category": f"kind {number % 3}"}
+            chats.append(Chat(f"{name}{number}", f"g{number // 2}", attack, both, f"{source} {number % 2}", kind))
+        return study_data(chats, [run_of("t", "turn", cusum=0.9), run_of("h", "history", cusum=0.9)])
 
     return make
 
 
-def study(study_data: StudyData, *detectors: str, **settings: object) -> Study:
+def study(data: StudyData, *detectors: str, **settings: object) -> Study:
     given = {"runs": ("t", "h"), "target_fpr": 0.05, "replicates": 60, "splits": 3, "seeds": 1, **settings}
-    return compare_data(study_data, Settings(detectors=detectors, **given))  # type: ignore[arg-type]
+    return compare_data(data, Settings(detectors=detectors, **given))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
-def usual(study_data) -> Study:
+def usual(make_data) -> Study:
     """Return a study that several tests look at."""
-    return study(study_data(), "cusum:drift=0.3")
+    return study(make_data(), "cusum:drift=0.3")
 
 
 def test_the_baselines_are_there_unasked(usual):
     names = [arm.name for arm in usual.arms]
     assert names == [
-        *(f"{name}@t" for name in BASELINES),
-        *(f"{name}@h" for name in BASELINES if name != "length_only"),
+        *(f"{name}@t" for name in ("any_turn", "count_flags", "first_turn", "last_turn", "length_only")),
+        *(f"{name}@h" for name in ("any_turn", "count_flags", "first_turn", "last_turn")),
         "cusum:drift=0.3@t",
         "cusum:drift=0.3@h",
     ]
     assert usual.arms[usual.reference].name == "any_turn@t"
 
 
-def test_a_baseline_that_is_asked_for_is_not_there_twice(study_data):
-    found = study(study_data(), "any_turn", "any_turn:threshold=0.3", "cusum", replicates=20)
+def test_a_baseline_that_is_asked_for_is_not_there_twice(make_data):
+    found = study(make_data(), "any_turn", "any_turn:threshold=0.3", "cusum", replicates=20)
     assert [arm.name for arm in found.arms].count("any_turn@t") == 1
     assert len(found.arms) == 11
 
 
 @pytest.mark.parametrize("folds", [0, 4])
-def test_no_group_crosses_and_every_threshold_comes_from_others(folds, study_data, usual):
-    found = study(study_data(), "cusum", folds=folds) if folds else usual
+def test_no_group_crosses_and_every_threshold_comes_from_others(folds, make_data, usual):
+    found = study(make_data(), "cusum", folds=folds) if folds else usual
     group = {one.sequence_id: one.group for one in found.data.known}
     for fold in found.folds:
         parts = [{group[name] for name in part} for part in (fold.train, fold.calibrate, fold.test)]
@@ -128,8 +102,8 @@ def test_no_group_crosses_and_every_threshold_comes_from_others(folds, study_dat
 
 
 @pytest.mark.shows("SC-008")
-def test_a_planted_effect_is_found(study_data):
-    found = study(study_data(effect=0.3), "cusum:drift=0.3", "learned")
+def test_a_planted_effect_is_found(make_data):
+    found = study(make_data(effect=0.3), "cusum:drift=0.3", "learned")
     name = found.arms[found.chosen].name
     test = found.test_of(name)
     assert test.won
@@ -143,11 +117,11 @@ def test_a_planted_effect_is_found(study_data):
 
 
 @pytest.mark.shows("SC-008")
-def test_shuffled_labels_find_nothing(study_data):
+def test_shuffled_labels_find_nothing(make_data):
     below = 0
     for seed in range(10):
         found = study(
-            study_data(effect=0.0, attacks=45, benign=75, seed=seed, longest=3),
+            make_data(effect=0.0, attacks=45, benign=75, seed=seed, longest=3),
             "cusum:drift=0.3",
             "slope",
             runs=("h",),
@@ -157,8 +131,8 @@ def test_shuffled_labels_find_nothing(study_data):
     assert below <= 1
 
 
-def test_what_does_not_beat_a_baseline_is_said_not_to(study_data):
-    found = study(study_data(effect=0.0), "cusum:drift=0.3")
+def test_what_does_not_beat_a_baseline_is_said_not_to(make_data):
+    found = study(make_data(effect=0.0), "cusum:drift=0.3")
     name = found.arms[found.chosen].name
     assert "any_turn@t" in found.unbeaten(name)
     assert any(
@@ -166,9 +140,9 @@ def test_what_does_not_beat_a_baseline_is_said_not_to(study_data):
     )
 
 
-def test_the_arm_that_is_followed_is_chosen_inside_the_training_conversations(study_data):
+def test_the_arm_that_is_followed_is_chosen_inside_the_training_conversations(make_data):
     """Whatever the calibrate and test conversations say: there, the other detector would be the better one."""
-    given = study_data(effect=0.3)
+    given = make_data(effect=0.3)
     found = study(given, "cusum:drift=0.3", "slope", runs=("h",))
     assert found.arms[found.chosen].name == "cusum:drift=0.3@h"
     train = found.folds[0].train
@@ -176,31 +150,20 @@ def test_the_arm_that_is_followed_is_chosen_inside_the_training_conversations(st
         sum(o.attack for o in given.known if o.sequence_id in train)
     }
     flat, steep = turns([0.5] * 6), turns([0.0, 0.1, 0.3, 0.5, 0.7])
-    examples = tuple(
-        one
-        if one.sequence_id in train
-        else Example(one.sequence_id, one.group, one.attack, steep if one.attack else flat)
-        for one in given.runs[1].examples
-    )
-    moved = StudyData(given.known, (RunData(make_run("h", "history"), examples),), 0, 0, "")
-    other = study(moved, "cusum:drift=0.3", "slope", runs=("h",))
+    others = {o.sequence_id: steep if o.attack else flat for o in given.known if o.sequence_id not in train}
+    other = study(with_runs(given, with_turns(given.runs[1], others)), "cusum:drift=0.3", "slope", runs=("h",))
     assert other.arms[other.chosen].name == "cusum:drift=0.3@h"
     assert other.in_training == found.in_training
     caught = {one.arm.name: one.calibration.attacks.count for one in other.judgements}
     assert caught["slope@h"] > caught["cusum:drift=0.3@h"]
 
 
-def test_verdicts_at_the_last_turn_are_tested_apart(study_data):
+def test_verdicts_at_the_last_turn_are_tested_apart(make_data):
     """Attacks that calm down: caught while they went on, forgotten at the end."""
-    given = study_data(effect=0.0)
-    calm = tuple(
-        Example(one.sequence_id, one.group, one.attack, turns([0.1, 0.8, 0.8, 0.8, 0.8, *[0.0] * 9]))
-        if one.attack
-        else one
-        for one in given.runs[1].examples
-    )
-    changed = StudyData(given.known, (given.runs[0], RunData(make_run("h", "history"), calm)), 0, 0, "")
-    found = study(changed, "cusum:drift=0.4", target_fpr=0.1)
+    given = make_data(effect=0.0)
+    calm = turns([0.1, 0.8, 0.8, 0.8, 0.8, *[0.0] * 9])
+    changed = with_turns(given.runs[1], {one.sequence_id: calm for one in given.known if one.attack})
+    found = study(with_runs(given, given.runs[0], changed), "cusum:drift=0.4", target_fpr=0.1)
     assert found.test_of("cusum:drift=0.4@h").won
     at_the_end = {test.b: test for test in found.final_tests}
     assert set(at_the_end) == {test.b for test in found.tests if test.family == "reference"}
@@ -217,8 +180,8 @@ def test_verdicts_at_the_last_turn_are_tested_apart(study_data):
     assert sorted(t.p_holm for t in found.final_tests) >= sorted(max(t.p, t.p_group) for t in found.final_tests)
 
 
-def test_missing_conversations_are_counted_and_open_the_warnings(study_data):
-    found = study(study_data(missing=60), "cusum")
+def test_missing_conversations_are_counted_and_open_the_warnings(make_data):
+    found = study(make_data(missing=60), "cusum")
     assert "were not evaluated" in found.warnings[0]
     result = found.results[found.reference]
     assert result.missing.attacks.count == sum(not one.evaluated for one in result.judged) > 0
@@ -237,23 +200,23 @@ def test_missing_conversations_are_counted_and_open_the_warnings(study_data):
     )
 
 
-def test_too_few_conversations_are_told_with_the_number_needed(study_data):
+def test_too_few_conversations_are_told_with_the_number_needed(make_data):
     with pytest.raises(UsageError, match="at least 99 are needed"):
-        study(study_data(), "cusum", target_fpr=0.01)
+        study(make_data(), "cusum", target_fpr=0.01)
     with pytest.raises(UsageError, match="at least 299 are needed"):
-        study(study_data(), "cusum", target_fpr=0.01, guarantee="confidence")
+        study(make_data(), "cusum", target_fpr=0.01, guarantee="confidence")
 
 
-def test_a_guarantee_with_confidence_is_stricter(study_data):
+def test_a_guarantee_with_confidence_is_stricter(make_data):
     loose, strict = (
-        study(study_data(), "cusum", target_fpr=0.1, guarantee=name) for name in ("expectation", "confidence")
+        study(make_data(), "cusum", target_fpr=0.1, guarantee=name) for name in ("expectation", "confidence")
     )
     assert all(b.threshold >= a.threshold for a, b in zip(loose.judgements, strict.judgements, strict=True))
     assert strict.judgements[0].threshold > loose.judgements[0].threshold
 
 
-def test_given_thresholds_test_every_conversation(study_data):
-    found = study(study_data(), "cusum", thresholds="given")
+def test_given_thresholds_test_every_conversation(make_data):
+    found = study(make_data(), "cusum", thresholds="given")
     assert len(found.judgements[0].judged) == 270
     thresholds = {one.arm.name: one.threshold for one in found.judgements}
     assert thresholds["cusum@h"] == 0.9  # the operating point of the run
@@ -261,34 +224,34 @@ def test_given_thresholds_test_every_conversation(study_data):
     assert any("thresholds were given" in warning for warning in found.warnings)
 
 
-def test_without_detectors_the_question_is_what_context_gives(study_data):
-    found = study(study_data())
+def test_without_detectors_the_question_is_what_context_gives(make_data):
+    found = study(make_data())
     assert found.arms[found.chosen].name == "any_turn@h"
     assert [(test.a, test.b) for test in found.tests] == [("any_turn@t", "any_turn@h")]
 
 
-def test_one_run_and_no_detector_leaves_nothing_to_choose(study_data):
-    found = study(study_data(), runs=("h",))
+def test_one_run_and_no_detector_leaves_nothing_to_choose(make_data):
+    found = study(make_data(), runs=("h",))
     assert found.chosen is None
     assert found.tests == ()
     assert all(cell.gain is None for cell in found.cells)
 
 
-def test_runs_that_saw_a_window_or_the_whole_come_in_as_baselines(study_data):
-    given = study_data()
-    whole = tuple(dataclasses.replace(one, turns=one.turns[-1:]) for one in given.runs[1].examples)
-    runs = (*given.runs, RunData(make_run("last 2", "window:2"), given.runs[1].examples))
-    runs = (*runs, RunData(make_run("all", "transcript"), whole))
-    asked = Settings(("t", "h"), ("cusum:drift=0.3",), target_fpr=0.05, replicates=10)
-    found = compare_data(StudyData(given.known, runs, 0, 0, ""), asked, further=("last 2", "all"))
+def test_runs_that_saw_a_window_or_the_whole_come_in_as_baselines(make_data):
+    given = make_data()
+    window = dataclasses.replace(given.runs[1], run=run_of("last 2", "window:2"))
+    whole = with_turns(given.runs[1], [one.turns[-1:] for one in given.runs[1].examples])
+    whole = dataclasses.replace(whole, run=run_of("all", "transcript"))
+    asked = Settings(("t", "h"), ("cusum:drift=0.3",), target_fpr=0.05, replicates=10, splits=1, seeds=1)
+    found = compare_data(with_runs(given, *given.runs, window, whole), asked, further=("last 2", "all"))
     assert {arm.name for arm in found.arms if arm.baseline} >= {"any_turn@last 2", "any_turn@all"}
     against = {test.a for test in found.tests if test.b == "cusum:drift=0.3@h"}
     assert against >= {"any_turn@t", "any_turn@h", "any_turn@last 2", "any_turn@all", "length_only@t"}
 
 
-def test_a_coarse_baseline_is_not_beaten_by_being_stricter(study_data):
+def test_a_coarse_baseline_is_not_beaten_by_being_stricter(make_data):
     """``length_only`` can't stand at exactly the asked rate, so the other arm is tightened to its rate."""
-    found = study(study_data(effect=0.0, seed=4), "cusum:drift=0.3", target_fpr=0.15)
+    found = study(make_data(effect=0.0, seed=4), "cusum:drift=0.3", target_fpr=0.15)
     tightened = [test for test in found.tests if test.tightened]
     assert tightened
     assert not any(test.won for test in tightened)
@@ -321,10 +284,10 @@ def test_the_checks_are_there(usual):
     assert checks.panel_agreement == ()
 
 
-def test_two_observers_in_one_context_are_a_panel(study_data):
-    given = study_data()
-    runs = (*given.runs, RunData(make_run("other", "history", "another"), given.runs[1].examples))
-    panel = study(StudyData(given.known, runs, 0, 0, ""), "cusum", runs=("t", "h", "other")).checks.panel_agreement
+def test_two_observers_in_one_context_are_a_panel(make_data):
+    given = make_data()
+    other = dataclasses.replace(given.runs[1], run=run_of("other", "history", "another"))
+    panel = study(with_runs(given, *given.runs, other), "cusum", runs=("t", "h", "other")).checks.panel_agreement
     assert [(one.first, one.second, one.component) for one in panel] == [("h", "other", name) for name in "TIF"]
     assert panel[2].alpha.value == pytest.approx(1.0)
 
@@ -335,37 +298,28 @@ def test_what_sources_tell_apart_is_warned_of(usual):
     assert any(w.startswith("length_only@t reads the length") for w in found.warnings)
 
 
-def test_a_group_that_a_detector_defines_is_warned_of(study_data):
-    given = study_data()
-    known = tuple(
-        LabelledConversation(
-            one.sequence_id, one.group, one.attack, one.turns, {**one.strata, "tactic": "Boundary testing"}
-        )
-        for one in given.known
-    )
-    found = study(StudyData(known, given.runs, 0, 0, ""), "boundary_testing", runs=("h",))
+def test_a_group_that_a_detector_defines_is_warned_of(make_data):
+    given = make_data()
+    strata = {"tactic": "Boundary testing"}
+    known = tuple(dataclasses.replace(one, strata={**one.strata, **strata}) for one in given.known)
+    found = study(dataclasses.replace(given, known=known), "boundary_testing", runs=("h",))
     assert any("bears the name of the detector boundary_testing" in warning for warning in found.warnings)
     pattern = study(given, "pattern:count(turn > 2) > 3", runs=("h",))
     assert any("reads the length" in warning and warning.startswith("pattern") for warning in pattern.warnings)
 
 
-def test_a_file_may_have_been_tuned_on_the_same_conversations(study_data, tmp_path):
+def test_a_file_may_have_been_tuned_on_the_same_conversations(make_data, tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("detector: cusum\ndrift: 0.3\n")
-    found = study(study_data(), str(file))
+    found = study(make_data(), str(file))
     assert found.arms[-1].name == "mine.yaml@h"
     assert any("mine.yaml comes from a file" in warning for warning in found.warnings)
 
 
-def test_the_first_turn_that_gives_attacks_away_is_warned_of(study_data):
-    given = study_data()
-    examples = tuple(
-        Example(one.sequence_id, one.group, one.attack, turns([0.95 if one.attack else 0.1, 0.1, 0.1, 0.1]))
-        for one in given.runs[0].examples
-    )
-    found = study(
-        StudyData(given.known, (RunData(make_run("t", "turn"), examples),), 0, 0, ""), "cusum", runs=("t",)
-    )
+def test_the_first_turn_that_gives_attacks_away_is_warned_of(make_data):
+    given = make_data()
+    early = with_turns(given.runs[0], [turns([0.95 if one.attack else 0.1, *[0.1] * 3]) for one in given.known])
+    found = study(with_runs(given, early), "cusum", runs=("t",))
     assert any(
         warning.startswith("first_turn@t sees no course of a conversation and still catches 36/36 = 100.0 %")
         for warning in found.warnings
@@ -373,8 +327,8 @@ def test_the_first_turn_that_gives_attacks_away_is_warned_of(study_data):
 
 
 @pytest.mark.shows("SC-008")
-def test_the_same_seed_gives_the_same_study_and_another_another(study_data, usual):
-    one, same, other = usual, *(study(study_data(), "cusum:drift=0.3", seed=seed) for seed in (0, 1))
+def test_the_same_seed_gives_the_same_study_and_another_another(make_data, usual):
+    one, same, other = usual, *(study(make_data(), "cusum:drift=0.3", seed=seed) for seed in (0, 1))
     assert (one.folds, one.results, one.tests, one.cells) == (same.folds, same.results, same.tests, same.cells)
     assert one.checks == same.checks
     assert one.folds != other.folds
@@ -394,19 +348,19 @@ def test_the_same_seed_gives_the_same_study_and_another_another(study_data, usua
         ({"detectors": ("cusum:limit=x",)}, DetectorError, "limit"),
     ],
 )
-def test_bad_settings_are_told(settings, error, words, study_data):
+def test_bad_settings_are_told(settings, error, words, make_data):
     with pytest.raises(error, match=words):
-        compare_data(study_data(), Settings(**{"runs": ("t", "h"), "target_fpr": 0.05, **settings}))
+        compare_data(make_data(), Settings(**{"runs": ("t", "h"), "target_fpr": 0.05, **settings}))
 
 
-def test_both_labels_and_a_run_by_turn_are_needed(study_data):
-    given = study_data()
+def test_both_labels_and_a_run_by_turn_are_needed(make_data):
+    given = make_data()
     attacks = tuple(one for one in given.known if one.attack)
     with pytest.raises(UsageError, match="both labels, not 90 attacks and 0 benign"):
-        study(StudyData(attacks, given.runs, 0, 0, ""), "cusum")
-    whole = RunData(make_run("w", "transcript"), given.runs[0].examples)
+        study(dataclasses.replace(given, known=attacks), "cusum")
+    whole = dataclasses.replace(given.runs[0], run=run_of("w", "transcript"))
     with pytest.raises(UsageError, match="scored turn by turn"):
-        study(StudyData(given.known, (whole,), 0, 0, ""), runs=("w",))
+        study(with_runs(given, whole), runs=("w",))
 
 
 class Peak:
@@ -440,14 +394,12 @@ def _known_detector(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _clear(length: dict[bool, int]) -> StudyData:
     """Return attacks whose F is high throughout and benign conversations whose F is low, of given lengths."""
-    known, rows = [], []
+    chats = []
     for number in range(160):
         attack, name = number % 2 == 0, f"c{number}"
-        known.append(LabelledConversation(name, name, attack, length[attack], strata_of("made", {}, 3)))
         F = (0.6 if attack else 0.1) + number / 1_000
-        rows.append(Example(name, name, attack, turns([F] * length[attack])))
-    run = RunData(make_run("t", "turn"), tuple(rows))
-    return StudyData(tuple(known), (run,), 0, 0, "0" * 64)
+        chats.append(Chat(name, name, attack, {"t": turns([F] * length[attack])}))
+    return study_data(chats, [run_of("t", "turn")])
 
 
 def test_a_detector_without_contributions_is_measured_by_its_scores():

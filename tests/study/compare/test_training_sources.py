@@ -6,7 +6,6 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,8 +16,8 @@ from turnwise.principles import builtin_principles
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
-from turnwise.study.compare import Settings, compare
-from turnwise.study.report import as_text, record
+from turnwise.study import Settings, Study, as_text, record
+from turnwise.study.compare import compare
 
 SOURCES = {"attacks": 60, "known chats": 90, "new chats": 120}
 
@@ -31,9 +30,10 @@ def script(conversation_id: str, turn: Turn, request: Request) -> Score:
     return Score(1 - F, 0.1, F)
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """Return a store that an observer scored which declares what it was trained on."""
+    monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setattr(OBSERVERS, "_parts", dict(OBSERVERS._parts))
 
     @OBSERVERS.register("taught")
@@ -47,7 +47,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
                 ScriptedObserver.describe(), name="taught", training_sources=("known chats", "elsewhere")
             )
 
-    with Store(tmp_path / "work.db", create=True) as opened:
+    with Store(tmp_path_factory.mktemp("taught") / "work.db", create=True) as opened:
         sequences = []
         for source, count in SOURCES.items():
             for number in range(count):
@@ -60,12 +60,13 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
         for context in ("turn", "history"):
             evaluate(opened, context, Taught(), principles=builtin_principles(), context=context)
         yield opened
+    monkeypatch.undo()
 
 
-ASKED = Settings(("turn", "history"), ("cusum",), target_fpr=0.05, replicates=20, splits=2, seeds=1)
+ASKED = Settings(("turn", "history"), ("cusum",), target_fpr=0.05, replicates=10, splits=1, seeds=1)
 
 
-def sources_of(study, part: str) -> set[str]:
+def sources_of(study: Study, part: str) -> set[str]:
     return {
         one.strata["source"]
         for one in study.data.known
@@ -73,8 +74,13 @@ def sources_of(study, part: str) -> set[str]:
     }
 
 
-def test_they_set_no_threshold_and_are_not_tested(store):
-    found = compare(store, ASKED)
+@pytest.fixture(scope="module")
+def left_out(store: Store) -> Study:
+    return compare(store, ASKED)
+
+
+def test_they_set_no_threshold_and_are_not_tested(left_out):
+    found = left_out
     assert sources_of(found, "train") == {"attacks", "known chats", "new chats"}
     assert sources_of(found, "calibrate") == sources_of(found, "test") == {"attacks", "new chats"}
     assert all("known chats" not in one.sequence_id for arm in found.judgements for one in arm.judged)
@@ -84,8 +90,8 @@ def test_they_set_no_threshold_and_are_not_tested(store):
     assert "known chats (90)" in as_text(found)
 
 
-def test_a_setting_keeps_them_and_says_so(store):
-    left_out, kept = compare(store, ASKED), compare(store, replace(ASKED, keep_trained=True))
+def test_a_setting_keeps_them_and_says_so(store, left_out):
+    kept = compare(store, replace(ASKED, keep_trained=True))
     assert "known chats" in sources_of(kept, "test")
     assert any("They were kept" in warning for warning in kept.warnings)
     low, high = (study.judgements[study.reference].threshold for study in (kept, left_out))

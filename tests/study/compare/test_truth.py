@@ -17,16 +17,17 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
 from turnwise.store import Run, Store
-from turnwise.study.compare import (
+from turnwise.study import (
     Settings,
     Study,
-    TurnVerdict,
-    compare,
-    flagged_turns,
+    all_tables,
     read_reader,
-    summarise_turns,
+    record,
+    verdict,
+    verdicts_as_parquet,
+    write_report,
 )
-from turnwise.study.report import all_tables, record, verdict, verdicts_as_parquet, write_report
+from turnwise.study.compare import TurnVerdict, compare, flagged_turns, summarise_turns
 
 
 @pytest.mark.parametrize(

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from datetime import UTC, datetime
 
 import pytest
 import yaml
+from tests.support.studies import Chat, run_of, study_data, turns_of, with_runs, with_turns
 
 from turnwise.detectors import build_detector, load_detector
 from turnwise.errors import UsageError
-from turnwise.scoring import Score, TurnScores
-from turnwise.store import Run
-from turnwise.study import Example
-from turnwise.study.compare import (
-    LabelledConversation,
-    RunData,
-    Settings,
-    StudyData,
-    compare_data,
-    make_folds,
-    read_origin,
-    sha256_of_ids,
-    strata_of,
-    tune_inside_training,
-)
+from turnwise.study import Settings, StudyData, compare_data
+from turnwise.study.compare import make_folds, read_origin, sha256_of_ids, tune_inside_training
 
 SEED = 2
 
@@ -41,40 +28,33 @@ class Unread(tuple):
 
 def make_material(*runs: str, shift: float = 0.3) -> StudyData:
     generator = random.Random(1)
-    known, examples = [], {run: [] for run in runs}
+    chats = []
     for number in range(400):
-        attack = number < 120
-        name = f"c{number}"
-        known.append(LabelledConversation(name, f"g{number // 2}", attack, 4, strata_of("made", {}, 4)))
-        for rows in examples.values():
+        attack, turns = number < 120, {}
+        for run in runs:
             F = [0.5 * generator.random() + (shift if attack else 0.0) for _ in range(4)]
-            turns = tuple(TurnScores(k, {"reciprocity": Score(1 - f, 0.2, f)}) for k, f in enumerate(F, 1))
-            rows.append(Example(name, f"g{number // 2}", attack, turns))
-    when = datetime(2026, 1, 1, tzinfo=UTC)
-    data = (RunData(Run(run, "made", "1", "turn", {}, {}, "0", when), tuple(examples[run])) for run in runs)
-    return StudyData(tuple(known), tuple(data), 0, 0, "")
+            turns[run] = turns_of(F, "reciprocity", T=None, length=None)
+        chats.append(Chat(f"c{number}", f"g{number // 2}", attack, turns))
+    return study_data(chats, [run_of(run, "turn") for run in runs])
 
 
-def outside_training(study_data: StudyData, change) -> StudyData:
-    """Return the study_data with the turns of everything but the training part changed."""
-    [data] = study_data.runs
+def outside_training(material: StudyData, change) -> StudyData:
+    """Return the material with the turns of everything but the training part changed."""
+    [data] = material.runs
     [fold] = make_folds(data.examples, Settings(runs=(data.run.name,), seed=SEED))
     assert fold.calibrate and fold.test
-    changed = tuple(
-        one if one.sequence_id in fold.train else dataclasses.replace(one, turns=change(one.turns))
-        for one in data.examples
-    )
-    return dataclasses.replace(study_data, runs=(dataclasses.replace(data, examples=changed),))
+    outside = {one.sequence_id: change(one.turns) for one in data.examples if one.sequence_id not in fold.train}
+    return with_runs(material, with_turns(data, outside))
 
 
 @pytest.fixture(scope="module")
-def study_data() -> StudyData:
+def material() -> StudyData:
     return make_material("h")
 
 
 @pytest.fixture(scope="module")
-def tuned(study_data):
-    return tune_inside_training(study_data, "cusum:drift=0.1", 0.05, budget=8, seed=SEED)
+def tuned(material):
+    return tune_inside_training(material, "cusum:drift=0.1", 0.05, budget=8, seed=SEED)
 
 
 @pytest.fixture
@@ -84,29 +64,29 @@ def file(tuned, tmp_path):
     return path
 
 
-def test_nothing_but_the_training_part_is_read(study_data, tuned):
-    hidden = outside_training(study_data, Unread)
+def test_nothing_but_the_training_part_is_read(material, tuned):
+    hidden = outside_training(material, Unread)
     with pytest.raises(AssertionError):
         list(next(one.turns for one in hidden.runs[0].examples if isinstance(one.turns, Unread)))
     again = tune_inside_training(hidden, "cusum:drift=0.1", 0.05, budget=8, seed=SEED)
     assert again.to_yaml() == tuned.to_yaml()
 
 
-def test_the_same_seed_writes_the_same_bytes_and_another_reads_another_part(study_data, tuned):
-    again = tune_inside_training(study_data, "cusum:drift=0.1", 0.05, budget=8, seed=SEED)
+def test_the_same_seed_writes_the_same_bytes_and_another_reads_another_part(material, tuned):
+    again = tune_inside_training(material, "cusum:drift=0.1", 0.05, budget=8, seed=SEED)
     assert again.to_yaml() == tuned.to_yaml()
-    other = tune_inside_training(study_data, "cusum:drift=0.1", 0.05, budget=8, seed=SEED + 1)
+    other = tune_inside_training(material, "cusum:drift=0.1", 0.05, budget=8, seed=SEED + 1)
     assert other.sha256_of_ids != tuned.sha256_of_ids
 
 
-def test_the_file_is_a_detector_that_says_where_it_comes_from(file, tuned, study_data):
+def test_the_file_is_a_detector_that_says_where_it_comes_from(file, tuned, material):
     text = file.read_text(encoding="utf-8")
     assert load_detector(str(file)) == tuned.searched.detector == build_detector(yaml.safe_load(text))
     found = tuned.origin()
     assert (found["seed"], found["budget"], found["target_fpr"], found["trials"]) == (SEED, 8, 0.05, 8)
     assert found["run"] == {"name": "h", "observer": "made", "observer_version": "1", "context": "turn"}
     assert {"turnwise", "code", "optuna"} <= set(found["versions"])
-    [fold] = make_folds(study_data.runs[0].examples, Settings(runs=("h",), seed=SEED))
+    [fold] = make_folds(material.runs[0].examples, Settings(runs=("h",), seed=SEED))
     assert found["split"]["sha256_of_ids"] == sha256_of_ids(fold.train)
     assert found["split"]["attacks"] + found["split"]["benign"] == len(fold.train)
     assert found["after"]["recall"][1] == found["split"]["attacks"]
@@ -115,7 +95,7 @@ def test_the_file_is_a_detector_that_says_where_it_comes_from(file, tuned, study
     assert "That is no test result" in text
 
 
-def test_a_study_of_the_same_seed_trusts_it_and_another_warns(file, study_data):
+def test_a_study_of_the_same_seed_trusts_it_and_another_warns(file, material):
     def warned(**settings: object) -> bool:
         given = {
             "runs": ("h",),
@@ -126,7 +106,7 @@ def test_a_study_of_the_same_seed_trusts_it_and_another_warns(file, study_data):
             "seeds": 1,
             "seed": SEED,
         }
-        study = compare_data(study_data, Settings(**{**given, **settings}))
+        study = compare_data(material, Settings(**{**given, **settings}))
         assert study.arms[study.chosen].name == "cusum.yaml@h"
         return any("comes from a file" in warning for warning in study.warnings)
 
@@ -155,6 +135,6 @@ def test_it_stands_on_the_run_that_it_was_tuned_on(file):
     assert [arm.name for arm in compare_data(both, elsewhere).arms][-2:] == ["cusum.yaml@t", "slope@t"]
 
 
-def test_too_few_in_the_training_part_are_refused(study_data):
+def test_too_few_in_the_training_part_are_refused(material):
     with pytest.raises(UsageError, match="at least 99 are needed"):
-        tune_inside_training(study_data, "cusum", 0.01, budget=2)
+        tune_inside_training(material, "cusum", 0.01, budget=2)

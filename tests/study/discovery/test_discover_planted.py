@@ -11,7 +11,8 @@ import pytest
 
 from turnwise.errors import UsageError
 from turnwise.patterns import load_patterns, match, named, parse
-from turnwise.study.discovery import discover, halves_of, method, names_of, to_yaml
+from turnwise.study import discover
+from turnwise.study.discovery import halves_of, names_of, to_yaml
 
 PLANTED = "turns_since(current_streak(reciprocity.I > 0.5) >= 2) <= 1 and delta(F) > 0.3 and reciprocity.T > 0.5"
 """The pattern as a person who knows how the data were made would write it."""
@@ -127,7 +128,7 @@ def test_what_was_found_is_a_file_of_named_patterns(found, planted, tmp_path):
 
 
 def test_more_data_than_fit_are_searched_in_part(planted, monkeypatch):
-    monkeypatch.setattr(method, "MOST_TURNS", 500)
+    monkeypatch.setattr("turnwise.study.discovery.method.MOST_TURNS", 500)
     found = discover(planted, seed=1)
     assert found.searched == 100
     assert found.discovery.attacks + found.discovery.benign == 150

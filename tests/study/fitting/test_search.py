@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -169,3 +170,26 @@ def test_the_highest_scores_are_those_of_the_verdicts(spec, make_examples):
     verdicts = [run_detector(detector, example.turns) for example in examples]
     wanted = [-math.inf if verdict.score is None else verdict.score for verdict in verdicts]
     assert highest_scores(detector, examples) == wanted
+
+
+def test_a_search_for_f1_finds_a_higher_one(make_examples):
+    train = make_examples(attacks=60, benign=90, effect=0.3)
+    for_f1, at_rate = (search("cusum:drift=0.05", train, 0.05, 12, objective=name) for name in ("f1", "recall"))
+    assert for_f1.after.f1 > for_f1.before.f1
+    assert for_f1.after.f1 >= at_rate.after.f1
+    fired = dict.fromkeys((True, False), 0)
+    for example in train:
+        fired[example.attack] += run_detector(for_f1.detector, example.turns).fired
+    assert 2 * fired[True] / (60 + fired[True] + fired[False]) > 0.9 * for_f1.after.f1
+    assert search("cusum:drift=0.05", train, 0.05, 12, objective="f1") == for_f1
+
+
+def test_a_search_for_f1_needs_evidence(make_examples):
+    silent = [replace(one, turns=()) for one in make_examples(attacks=10, benign=20)]
+    with pytest.raises(UsageError, match="needs evidence, and no conversation has any"):
+        search("cusum", silent, budget=1, objective="f1")
+
+
+def test_a_search_for_f1_passes_over_parameters_that_leave_no_evidence(make_examples):
+    short = [replace(one, turns=one.turns[:2]) for one in make_examples(attacks=20, benign=40)]
+    assert search("slope", short, budget=8, objective="f1").detector.min_turns == 2

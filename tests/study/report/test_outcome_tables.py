@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 import pytest
+from tests.support.studies import Chat, run_of, study_data
 
 from turnwise.scoring import Score, TurnScores
-from turnwise.store import Run
-from turnwise.study import Example
-from turnwise.study.compare import (
-    LabelledConversation,
-    RunData,
-    Settings,
-    Study,
-    StudyData,
-    compare_data,
-    strata_of,
-)
-from turnwise.study.report import all_tables, record
+from turnwise.study import Settings, Study, all_tables, compare_data, record
 
 TURNS = 4
 PROMPTS = {0: 2, 1: 3, 2: 4, 3: None}
@@ -44,13 +33,9 @@ def turns_of(number: int, *, attack: bool, replies: bool) -> tuple[TurnScores, .
 
 
 def make_study(*, replies: bool = True) -> Study:
-    known, examples = [], []
-    for number in range(120):
-        attack, name = number < 40, f"c{number:03}"
-        known.append(LabelledConversation(name, name, attack, TURNS, strata_of("made", {}, TURNS)))
-        examples.append(Example(name, name, attack, turns_of(number, attack=attack, replies=replies)))
-    run = Run("h", "made", "1", "history", {}, {}, "0", datetime(2026, 1, 1, tzinfo=UTC))
-    data = StudyData(tuple(known), (RunData(run, tuple(examples)),), 0, 0, "")
+    names = [(number, f"c{number:03}", number < 40) for number in range(120)]
+    chats = [Chat(name, name, a, {"h": turns_of(number, attack=a, replies=replies)}) for number, name, a in names]
+    data = study_data(chats, [run_of("h", "history")])
     settings = Settings(("h",), ("cusum",), target_fpr=0.1, replicates=10, splits=2, folds=2)
     return compare_data(data, settings)
 

@@ -11,48 +11,40 @@ import random
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 from tests.support.memory import too_little_to_draw
+from tests.support.studies import Chat, run_of, study_data, turns_of, with_runs
 
 from turnwise.detectors import build_detector
 from turnwise.errors import UsageError
-from turnwise.plots.render import browser_library, canonical
-from turnwise.plots.style import Figure
-from turnwise.scoring import Score, TurnScores
-from turnwise.store import Run
-from turnwise.study import Example
-from turnwise.study.compare import (
-    LabelledConversation,
-    RunData,
+from turnwise.plots.render import browser_library
+from turnwise.stats import evaluated, mean_scores, realised_rates, roc_points
+from turnwise.study import (
     Settings,
     Study,
-    StudyData,
+    all_tables,
+    as_markdown,
     compare_data,
-    strata_of,
+    record,
+    summary,
+    verdict,
+    write_report,
 )
 from turnwise.study.report import (
     VERDICT_COLUMNS,
     Table,
-    all_tables,
+    all_figures,
     answer,
     as_csv,
     as_latex,
-    as_markdown,
     html_text,
-    record,
-    summary,
-    verdict,
     verdicts_as_parquet,
-    write_report,
 )
-from turnwise.study.report.detection_tables import detectors_table
-from turnwise.study.report.figures import all_figures, calibration_points, roc_points
-from turnwise.study.report.score_figures import mean_scores
 
 EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
 
@@ -60,30 +52,19 @@ EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
 def make_study(attack_shift: float = 0.3, *, missing: int = 0, second: str = "h", **settings: object) -> Study:
     """Return a small study; a source, a category and some ids are written by somebody who means harm."""
     generator = random.Random(3)
-    known, examples = [], {"t": [], second: []}
+    chats = []
     for number in range(180):
-        attack = number < 60
-        name = f"{EVIL}{number}" if number % 7 == 0 else f"c{number}"
-        length = generator.randint(3, 6)
-        strata = strata_of(EVIL if number % 2 else "plain", {"category": f"kind|{number % 4}"}, length)
-        known.append(LabelledConversation(name, f"g{number // 2}", attack, length, strata))
-        for run, rows in examples.items():
+        attack, turns, length = number < 60, {}, generator.randint(3, 6)
+        for run in ("t", second):
             shift = attack_shift if attack and run == second else 0.0
             F = [min(1.0, 0.6 * generator.random() + shift) for _ in range(length)]
-            gone = run == second and number < missing
-            scored = [
-                TurnScores(k, {} if gone else {"p": Score(0.5, 0.2, f)}, length=9) for k, f in enumerate(F, 1)
-            ]
-            rows.append(Example(name, f"g{number // 2}", attack, tuple(scored)))
-    runs = tuple(
-        RunData(
-            Run(run, "made", "1", context, {}, {}, "0", datetime(2026, 1, 1, tzinfo=UTC)),
-            tuple(examples[run]),
-            {one.sequence_id: 0.25 for one in known},
-            {one.sequence_id: 4.0 for one in known},
-        )
-        for run, context in (("t", "turn"), (second, "history"))
-    )
+            turns[run] = turns_of(F, gone=run == second and number < missing)
+        name, source = f"{EVIL}{number}" if number % 7 == 0 else f"c{number}", EVIL if number % 2 else "plain"
+        chats.append(Chat(name, f"g{number // 2}", attack, turns, source, {"category": f"kind|{number % 4}"}))
+    data = study_data(chats, [run_of("t", "turn"), run_of(second, "history")])
+    cost, latency = ({one.name: value for one in chats} for value in (0.25, 4.0))
+    runs = (dataclasses.replace(run, cost_usd=cost, latency_ms=latency) for run in data.runs)
+    data = dataclasses.replace(with_runs(data, *runs), untried=2, unlabelled=1, sha256="ab" * 32)
     given = {
         "runs": ("t", second),
         "detectors": ("cusum:drift=0.4", "f_ema"),
@@ -92,7 +73,11 @@ def make_study(attack_shift: float = 0.3, *, missing: int = 0, second: str = "h"
         "splits": 4,
         "seeds": 2,
     }
-    return compare_data(StudyData(tuple(known), runs, 2, 1, "ab" * 32), Settings(**{**given, **settings}))
+    return compare_data(data, Settings(**{**given, **settings}))
+
+
+SMALL = {"splits": 1, "seeds": 1, "replicates": 10}
+"""For studies of which only words and tables are looked at."""
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +92,10 @@ def report(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def figures(study: Study) -> dict[str, Figure]:
-    return {figure.name: figure for figure in all_figures(study)}
+def answers(study: Study) -> list[dict[str, Any]]:
+    """Return the rows of the figure that shows the answer."""
+    [drawn] = [one for one in all_figures(study) if one.name == "answer"]
+    return [row for rows in drawn.spec["datasets"].values() for row in rows if "what" in row]
 
 
 class Page(HTMLParser):
@@ -221,7 +207,7 @@ def test_the_page_needs_nothing_else_and_nothing_escapes_into_it(report):
 
 
 def test_the_name_of_a_run_is_text_in_every_file_too(tmp_path):
-    write_report(make_study(second=EVIL, splits=2, replicates=10), tmp_path / "out")
+    write_report(make_study(second=EVIL, **SMALL), tmp_path / "out")
     page = Page()
     page.feed((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
     assert page.tags.count("script") == 3
@@ -258,9 +244,7 @@ def test_the_answer_is_one_sentence_with_its_figures(study):
     assert found.count(" points)") == len(
         [kind for kind in ("gain of context", "gain of trajectory") if apart.first(kind)]
     )
-    [drawn] = [one for one in all_figures(study) if one.name == "answer"]
-    values = [row for rows in drawn.spec["datasets"].values() for row in rows if "what" in row]
-    assert [round(row["value"], 6) for row in values] == [
+    assert [round(row["value"], 6) for row in answers(study)] == [
         round(100 * gain.by_seed[0].value, 6)
         for kind in ("gain of context", "gain of trajectory")
         if (gain := apart.first(kind))
@@ -273,8 +257,7 @@ def test_without_gains_the_answer_says_what_is_caught(study):
         r"Of the attacks at 5 % false positives, any_turn@t catches [\d.]+ % \[.*\] and .* catches .* %.*\]\.$",
         answer(alone),
     )
-    [drawn] = [one for one in all_figures(alone) if one.name == "answer"]
-    assert [row["what"] for rows in drawn.spec["datasets"].values() for row in rows if "what" in row] == [
+    assert [row["what"] for row in answers(alone)] == [
         alone.arms[alone.reference].name,
         alone.arms[alone.chosen].name,
     ]
@@ -298,17 +281,17 @@ def test_the_verdict_says_what_gained_how_much_and_with_which_p(study):
 
 
 def test_without_an_effect_the_verdict_says_so():
-    found = make_study(0.0, splits=2, replicates=10)
+    found = make_study(0.0, **SMALL)
     text = " ".join(verdict(found))
     assert "A difference is not shown" in text
     assert "It does not beat any_turn@t" in text
 
 
 def test_given_thresholds_and_baselines_alone_have_words_of_their_own():
-    given = " ".join(verdict(make_study(thresholds="given", splits=2, replicates=10)))
+    given = " ".join(verdict(make_study(thresholds="given", **SMALL)))
     assert "at the thresholds that were given" in given
     assert "thresholds were not matched" in given
-    alone = " ".join(verdict(make_study(detectors=(), runs=("h",), splits=2, replicates=10)))
+    alone = " ".join(verdict(make_study(detectors=(), runs=("h",), **SMALL)))
     assert "Nothing but baselines was asked for" in alone
 
 
@@ -347,7 +330,7 @@ def test_every_table_has_three_forms(report, study):
     "settings", [{"folds": 3, "target_fpr": 0.1}, {"folds": 0}, {"thresholds": "given"}], ids=str
 )
 def test_verdicts_name_the_fold_whose_threshold_the_report_has(settings, tmp_path):
-    study = make_study(detectors=("f_ema", "learned") if "folds" in settings else ("f_ema",), splits=2, **settings)
+    study = make_study(detectors=("f_ema", "learned") if "folds" in settings else ("f_ema",), **SMALL, **settings)
     numbers = json.loads(json.dumps(record(study)))
     file = tmp_path / "verdicts.parquet"
     file.write_bytes(verdicts_as_parquet(study))
@@ -368,7 +351,8 @@ def test_verdicts_name_the_fold_whose_threshold_the_report_has(settings, tmp_pat
             assert row["fired"] is (row["score"] >= row["threshold"])
         for label, counted in (("attack", "caught"), ("benign", "false_alarms")):
             assert sum(row["fired"] for row in tested if row["label"] == label) == arm["counts"][counted]
-        cell = next(line[2] for line in detectors_table(study).rows if line[0].removesuffix(" *") == arm["name"])
+        table = next(table for table in all_tables(study) if table.name == "detectors")
+        cell = next(line[2] for line in table.rows if line[0].removesuffix(" *") == arm["name"])
         ends = dict.fromkeys(f"{pick(thresholds.values()):.4g}" for pick in (min, max))
         assert cell == " to ".join(ends)
 
@@ -385,7 +369,7 @@ def test_verdicts_at_the_last_turn_have_a_table_of_their_own(study):
 
 
 def test_small_cells_say_so(study):
-    found = make_study(small_cell=10, splits=2, replicates=10)
+    found = make_study(small_cell=10, **SMALL)
     table = next(table for table in all_tables(found) if table.name == "by_category")
     assert any("too few (" in cell for row in table.rows for cell in row)
     assert "too few" in as_csv(table)
@@ -393,7 +377,7 @@ def test_small_cells_say_so(study):
 
 
 def test_missing_conversations_have_bounds():
-    found = make_study(missing=50, splits=2, replicates=10)
+    found = make_study(missing=50, **SMALL)
     table = next(table for table in all_tables(found) if table.name == "missing")
     assert {row[0].partition("@")[2] for row in table.rows} == {"h"}
     assert "not evaluated" in found.warnings[0]
@@ -403,8 +387,9 @@ def test_missing_conversations_have_bounds():
     assert record(found)["if_missing"]["for_second"]["b_alone"] >= gone
 
 
-def test_every_figure_of_the_study_is_there(figures):
-    assert set(figures) == {
+def test_every_figure_of_the_study_is_there(study):
+    figures = all_figures(study)
+    assert {figure.name for figure in figures} == {
         "answer",
         "recall",
         "roc",
@@ -415,14 +400,14 @@ def test_every_figure_of_the_study_is_there(figures):
         "shuffle",
         "calibration",
     }
-    for figure in figures.values():
+    for figure in figures:
         assert figure.spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/v")
         assert figure.title
         assert figure.caption
 
 
 def test_with_folds_there_is_no_calibration_curve():
-    names = {figure.name for figure in all_figures(make_study(folds=3, target_fpr=0.1, splits=2, replicates=10))}
+    names = {figure.name for figure in all_figures(make_study(folds=3, target_fpr=0.1, **SMALL))}
     assert "calibration" not in names
     assert "roc" in names
 
@@ -435,7 +420,9 @@ def test_curves_agree_with_the_counts(study):
         assert points == sorted(points)
         area = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in itertools.pairwise(points))
         assert area == pytest.approx(result.auc.value)
-    points = calibration_points(study.judgements[study.reference])
+    reference = study.judgements[study.reference]
+    benign = [one.score for one in evaluated(reference.judged, attack=False)]
+    points = realised_rates(reference.folds[0].benign, benign)
     asked = [point["asked"] for point in points]
     assert asked == sorted(asked)
     at = next(point for point in points if point["asked"] == 0.05)
@@ -447,14 +434,6 @@ def test_curves_agree_with_the_counts(study):
 
 def test_roc_needs_both_labels(study):
     assert roc_points([one for one in study.results[0].judged if one.attack]) == []
-
-
-def test_a_pdf_of_another_form_is_left_as_it_is():
-    assert canonical(b"%PDF-1.4 nothing that we know") == b"%PDF-1.4 nothing that we know"
-    cut = b"%PDF-1.7\n\n1 0 obj\n<<\n  /Type /Catalog\n>>\ntrailer\n<<\n  /Root 1 0 R\n>>"
-    assert canonical(cut) == cut
-    past_the_end = b"%PDF-1.7\n\n1 0 obj\n<<\n  /Length 99\n>>\nstream\n\nendobj\ntrailer\n<<\n  /Root 1 0 R\n>>"
-    assert canonical(past_the_end) == past_the_end
 
 
 def test_offsets_of_a_pdf_point_at_its_objects(report):
@@ -484,8 +463,8 @@ def test_signed_numbers_stay_in_a_csv_file_and_formulas_do_not():
     assert row == ["-1.5 (−2, 3) %", "+3", "-", "'-1+A1", "'=1", "−1", "plain"]
 
 
-def test_figures_that_can_not_be_drawn_leave_the_rest_of_the_report(study, figures, tmp_path):
-    told = []
+def test_figures_that_can_not_be_drawn_leave_the_rest_of_the_report(study, tmp_path):
+    told, figures = [], [figure.name for figure in all_figures(study)]
     browser_library.cache_clear()
     with too_little_to_draw():
         files = write_report(study, tmp_path / "out", tell=told.append)

@@ -31,7 +31,7 @@ from turnwise.stats import (
 )
 from turnwise.stats.examples import Example, split_by_group
 from turnwise.study.compare.data import RunData, StudyData
-from turnwise.study.compare.judging import Calibrated, HighestScores, Judgement, evaluated_of, judge_arm
+from turnwise.study.compare.judging import ArmScores, Calibrated, Judgement, evaluated_of, judge_arm
 from turnwise.study.compare.plan import Arm, Fold, Settings
 
 if TYPE_CHECKING:
@@ -134,14 +134,14 @@ def _left_out(arm: Arm, data: RunData, study_data: StudyData, settings: Settings
     if len(set(sources.values())) < 2:
         return ()
 
-    scores = HighestScores()
+    scores = ArmScores(settings)
 
     def make(rest: Sequence[Example]) -> Detector:
         parts = split_by_group(rest, {"train": 0.5, "calibrate": 0.5}, settings.seed)
         ids = [frozenset(example.sequence_id for example in part) for part in parts.values()]
         fold = Fold(ids[0], ids[1], frozenset())
         try:
-            return judge_arm(arm, data, [fold], settings, {}, scores).folds[0].detector
+            return judge_arm(arm, data, [fold], {}, scores).folds[0].detector
         except UsageError:
             raise
         except TurnwiseError as error:

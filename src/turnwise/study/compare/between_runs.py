@@ -17,15 +17,13 @@ from turnwise.stats import (
     draw_parts,
     holm,
     holm_corrected,
-    matched,
-    matched_rates,
     split_gains,
 )
 from turnwise.stats.examples import Example
-from turnwise.study.compare.comparisons import Test, run_tests_against
+from turnwise.study.compare.comparisons import Test, at_matched_rates, run_tests_against
 from turnwise.study.compare.data import StudyData, attacks_by_source
-from turnwise.study.compare.judging import HighestScores, Judgement, evaluated_of, make_detector
-from turnwise.study.compare.plan import REFERENCE, Arm, Fold, Settings, short_name
+from turnwise.study.compare.judging import ArmScores, Judgement, evaluated_of
+from turnwise.study.compare.plan import REFERENCE, Arm, Settings, short_name
 
 TOLD_EVERY = 10
 """Splits after which it is told how far the study is."""
@@ -35,12 +33,11 @@ def gain_over_splits(
     study_data: StudyData,
     arm: Arm,
     reference: Arm,
-    settings: Settings,
-    scores: HighestScores,
+    scores: ArmScores,
     tell: Callable[[str], None],
 ) -> SplitGains:
     """The gain of an arm over the reference on many splits; UsageError where there is too little in one."""
-    compared = (reference, arm)
+    settings, compared = scores.settings, (reference, arm)
     data = {one.run.name: one for one in study_data.runs}
     everywhere = {one.sequence_id for one in study_data.known} - study_data.untested(settings)
     for run in {one.run for one in compared}:
@@ -59,7 +56,7 @@ def gain_over_splits(
     examples = {run: evaluated_of(data[run], everywhere) for run in {one.run for one in compared}}
     for place, one in enumerate(compared):
         if not one.trained:
-            detector = make_detector(one, (), settings, settings.seed, scores)
+            detector = scores.detector(one, (), settings.seed)
             highest[:, place] = scores.of(one, detector, examples[one.run])
     for split in range(settings.splits if trained else 0):
         if split % TOLD_EVERY == 0:
@@ -71,9 +68,7 @@ def gain_over_splits(
             if one.trained:
                 others = [examples[one.run][number] for number in judged]
                 fitting = evaluated_of(data[one.run], train)
-                highest[split, place, judged] = _scored(
-                    one, fitting, others, settings, settings.seed + split, scores
-                )
+                highest[split, place, judged] = _scored(one, fitting, others, settings.seed + split, scores)
     kept = {one.group for one in known}
     found = split_gains(
         highest,
@@ -92,15 +87,10 @@ def gain_over_splits(
 
 
 def _scored(
-    arm: Arm,
-    train: Sequence[Example],
-    others: Sequence[Example],
-    settings: Settings,
-    seed: int,
-    scores: HighestScores,
+    arm: Arm, train: Sequence[Example], others: Sequence[Example], seed: int, scores: ArmScores
 ) -> list[float]:
     try:
-        return scores.of(arm, make_detector(arm, train, settings, seed, scores), others)
+        return scores.of(arm, scores.detector(arm, train, seed), others)
     except TurnwiseError as error:
         raise UsageError(f"{arm.name} can't be fitted in the split of seed {seed}: {error}") from error
 
@@ -158,26 +148,21 @@ def compare_runs(
     judgements: Sequence[Judgement],
     results: Sequence[DetectorResult],
     study_data: StudyData,
-    folds: Sequence[Fold],
-    settings: Settings,
-    scores: HighestScores,
+    scores: ArmScores,
     tell: Callable[[str], None],
 ) -> tuple[tuple[BetweenRuns, ...], str]:
     """Compare every detector that was asked for (else `any_turn`) between runs of one context."""
-    data = {one.run.name: one for one in study_data.runs}
-    pairs = _pairs([one.arm for one in judgements], settings)
+    settings = scores.settings
     found: list[BetweenRuns] = []
     why_not = ""
-    for first, second in pairs:
+    for first, second in _pairs([one.arm for one in judgements], settings):
         arms = judgements[first].arm, judgements[second].arm
-        [test] = run_tests_against(
-            judgements, results, first, [second], data, folds, settings.seed, settings.replicates, "run"
-        )
+        [test] = run_tests_against(judgements, results, first, [second], settings, "run")
         gain = None
         if settings.thresholds == "calibrated":
             tell(f"judging {settings.splits} splits: {arms[1].name} against {arms[0].name}")
             try:
-                gain = gain_over_splits(study_data, arms[1], arms[0], settings, scores, tell)
+                gain = gain_over_splits(study_data, arms[1], arms[0], scores, tell)
             except UsageError as error:
                 why_not = why_not or str(error)
         found.append(
@@ -189,7 +174,7 @@ def compare_runs(
                 second,
                 test,
                 None,
-                _at_rate(judgements[first], judgements[second], settings),
+                at_matched_rates(judgements[first], judgements[second], settings, rates=(settings.target_fpr,)),
                 gain,
             )
         )
@@ -207,22 +192,6 @@ def _pairs(arms: Sequence[Arm], settings: Settings) -> list[tuple[int, int]]:
         contexts = {run: arms[place].context for run, place in by_run.items()}
         found += [(by_run[first], by_run[second]) for first, second in pairs_of_runs(contexts)]
     return found
-
-
-def _at_rate(first: Judgement, second: Judgement, settings: Settings) -> MatchedRates | None:
-    pairs = matched(first.judged, second.judged)
-    labels = [one.attack for one, _ in pairs]
-    if all(labels) or not any(labels):
-        return None
-    return matched_rates(
-        [one.score for one, _ in pairs if one.score is not None],  # matched ones have a score
-        [other.score for _, other in pairs if other.score is not None],
-        [one.group for one, _ in pairs],
-        labels,
-        rates=(settings.target_fpr,),
-        replicates=settings.replicates,
-        seed=settings.seed,
-    )
 
 
 def _corrected(found: Sequence[BetweenRuns]) -> tuple[BetweenRuns, ...]:

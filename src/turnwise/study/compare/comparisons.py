@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from turnwise.observers.protocol import ContextMode
 from turnwise.rates import Rate
 from turnwise.stats import (
+    MATCHED_RATES,
     DetectorResult,
     Judged,
     MatchedRates,
     McNemar,
     PairTest,
     compare_pairs,
+    confusion,
     evaluated_by_both,
     holm_corrected,
     matched,
     matched_rates,
-    mcnemar,
+    paired_test,
 )
-from turnwise.study.compare.data import RunData
 from turnwise.study.compare.judging import Judgement, at_equal_rate
-from turnwise.study.compare.plan import REFERENCE, Arm, Fold, Settings
+from turnwise.study.compare.plan import REFERENCE, Arm, Settings
 
 LEVEL = 0.05
 """Level of all tests."""
@@ -80,60 +81,37 @@ class Test:
 
 
 def run_tests(
-    judgements: Sequence[Judgement],
-    results: Sequence[DetectorResult],
-    reference: int,
-    data: Mapping[str, RunData],
-    folds: Sequence[Fold],
-    seed: int,
-    replicates: int,
+    judgements: Sequence[Judgement], results: Sequence[DetectorResult], reference: int, settings: Settings
 ) -> tuple[Test, ...]:
     """Test every detector over time against the reference and against the other baselines."""
     # `any_turn` on a further run is tested against the reference as well: that says what the context alone gives.
     # The baselines of a detector are those of its own run, and what reads no scores turn by turn.
     challengers = [place for place, one in enumerate(judgements) if place != reference and _challenges(one.arm)]
-    found = run_tests_against(judgements, results, reference, challengers, data, folds, seed, replicates)
+    found = run_tests_against(judgements, results, reference, challengers, settings)
     others: list[Test] = []
     baselines = [one for one in judgements if one.arm.baseline and one is not judgements[reference]]
     for other in (judgements[place] for place in challengers if not judgements[place].arm.baseline):
         for baseline in baselines:
             if _concerns(baseline.arm, other.arm):
-                first, second = at_equal_rate(baseline, other, data, folds)
-                others.append(_test("baseline", baseline, other, first, second))
+                others.append(_test("baseline", baseline, other, *at_equal_rate(baseline, other)))
     return (*holm_corrected(found), *holm_corrected(others))
 
 
-def run_final_tests(
-    judgements: Sequence[Judgement], reference: int, data: Mapping[str, RunData], folds: Sequence[Fold]
-) -> tuple[Test, ...]:
+def run_final_tests(judgements: Sequence[Judgement], reference: int) -> tuple[Test, ...]:
     """Test the verdicts at the last turn of every detector over time against those of the reference."""
     # Thresholds are those for verdicts at any turn. At the last turn both flag less, each in its own measure, so
     # benign conversations are tested as well.
-    found = []
-    for place, other in enumerate(judgements):
-        if place == reference or not _challenges(other.arm):
-            continue
-        first, second = at_equal_rate(judgements[reference], other, data, folds)
-        found.append(_test("final", judgements[reference], other, first, second))
-    return holm_corrected(found)
+    first = judgements[reference]
+    challengers = [other for other in judgements if other is not first and _challenges(other.arm)]
+    return holm_corrected([_test("final", first, other, *at_equal_rate(first, other)) for other in challengers])
 
 
 def _test(
     family: Family, one: Judgement, other: Judgement, first: Sequence[Judged], second: Sequence[Judged]
 ) -> Test:
     """The test of two arms by these verdicts of theirs, not corrected yet."""
-    pairs = matched(first, second)
-
-    def tested(label: bool) -> McNemar:
-        chosen = [(a, b) for a, b in pairs if a.attack is label]
-        at_the_end = family == "final"
-        return mcnemar(
-            [a.final if at_the_end else a.fired for a, _ in chosen],
-            [b.final if at_the_end else b.fired for _, b in chosen],
-            [a.group for a, _ in chosen],
-        )
-
-    attacks = tested(True)
+    pairs, final = matched(first, second), family == "final"
+    attacks = paired_test(pairs, attack=True, final=final)
     return Test(
         one.arm.name,
         other.arm.name,
@@ -145,7 +123,7 @@ def _test(
         first != one.judged or second != other.judged,
         attacks.a_alone,
         attacks.b_alone,
-        benign=tested(False) if family == "final" else None,
+        benign=paired_test(pairs, attack=False, final=True) if final else None,
     )
 
 
@@ -167,17 +145,14 @@ def run_tests_against(
     results: Sequence[DetectorResult],
     reference: int,
     challengers: Sequence[int],
-    data: Mapping[str, RunData],
-    folds: Sequence[Fold],
-    seed: int,
-    replicates: int,
+    settings: Settings,
     family: Family = "reference",
 ) -> list[Test]:
     """Test arms against one at equal rates, without correction; equal verdicts share their resamples."""
     together: dict[tuple[bool, ...], list[tuple[int, DetectorResult]]] = defaultdict(list)
     verdicts_of: dict[tuple[bool, ...], tuple[Judged, ...]] = {}
     for place in challengers:
-        first, second = at_equal_rate(judgements[reference], judgements[place], data, folds)
+        first, second = at_equal_rate(judgements[reference], judgements[place])
         key = tuple(one.fired for one in first)
         verdicts_of.setdefault(key, first)
         together[key].append((place, replace(results[place], judged=second)))
@@ -185,7 +160,7 @@ def run_tests_against(
     for key, members in together.items():
         verdicts = verdicts_of[key]
         arms = [replace(results[reference], judged=verdicts), *(result for _, result in members)]
-        tests = compare_pairs(arms, seed, reference=0, replicates=replicates)
+        tests = compare_pairs(arms, settings.seed, reference=0, replicates=settings.replicates)
         for (place, result), test in zip(members, tests, strict=True):
             plain = _test(family, judgements[reference], judgements[place], verdicts, result.judged)
             found[place] = replace(plain, differences=test)
@@ -199,23 +174,37 @@ def compare_at_matched_rates(
     # With folds each has thresholds of its own, so that none is carried over there.
     first = judgements[reference]
     found: dict[str, MatchedRates] = {}
-    for place, other in enumerate(judgements):
-        if place == reference or not _challenges(other.arm):
-            continue
-        pairs = matched(first.judged, other.judged)
-        labels = [a.attack for a, _ in pairs]
-        if all(labels) or not any(labels):
-            continue
-        found[other.arm.name] = matched_rates(
-            [a.score for a, _ in pairs if a.score is not None],  # matched ones have a score
-            [b.score for _, b in pairs if b.score is not None],
-            [a.group for a, _ in pairs],
-            labels,
-            limits=(first.threshold, other.threshold) if len(first.folds) == 1 else None,
-            replicates=settings.replicates,
-            seed=settings.seed,
-        )
+    for other in judgements:
+        if other is not first and _challenges(other.arm):
+            limits = (first.threshold, other.threshold) if len(first.folds) == 1 else None
+            if rates := at_matched_rates(first, other, settings, limits=limits):
+                found[other.arm.name] = rates
     return found
+
+
+def at_matched_rates(
+    first: Judgement,
+    second: Judgement,
+    settings: Settings,
+    *,
+    limits: tuple[float, float] | None = None,
+    rates: Sequence[float] = MATCHED_RATES,
+) -> MatchedRates | None:
+    """Compare two arms at equal rates, and at given thresholds; None without both labels."""
+    pairs = matched(first.judged, second.judged)
+    labels = [one.attack for one, _ in pairs]
+    if all(labels) or not any(labels):
+        return None
+    return matched_rates(
+        [one.score for one, _ in pairs if one.score is not None],  # matched ones have a score
+        [other.score for _, other in pairs if other.score is not None],
+        [one.group for one, _ in pairs],
+        labels,
+        limits=limits,
+        rates=rates,
+        replicates=settings.replicates,
+        seed=settings.seed,
+    )
 
 
 DIVISIONS = ("source", "category", "tactic", "length")
@@ -267,54 +256,36 @@ class Cell:
         return max((rate.of for rate in self.recall), default=0) < least
 
 
-def make_cells(
-    arms: Sequence[Sequence[Judged]], first: Sequence[Judged] | None, second: Sequence[Judged] | None
-) -> tuple[Cell, ...]:
-    """The cells of every division that has several values; `first` is the reference, at the rate of `second`."""
+Pair = tuple[Sequence[Judged], Sequence[Judged]]
+
+
+def make_cells(arms: Sequence[Sequence[Judged]], compared: Pair | None) -> tuple[Cell, ...]:
+    """The cells of every division that has several values; compared are the reference and an arm at its rate."""
     cells: list[Cell] = []
     for division in DIVISIONS:
         values = sorted({one.strata[division] for arm in arms for one in arm if division in one.strata})
         if len(values) < 2:
             continue
-        found = [_cell(division, value, arms, first, second) for value in values]
+        found = [_cell(division, value, arms, compared) for value in values]
         gains = iter(holm_corrected([cell.gain for cell in found if cell.gain]))
         cells += [replace(cell, gain=next(gains)) if cell.gain else cell for cell in found]
     return tuple(cells)
 
 
-def _cell(
-    division: str,
-    value: str,
-    arms: Sequence[Sequence[Judged]],
-    first: Sequence[Judged] | None,
-    second: Sequence[Judged] | None,
-) -> Cell:
-    def rates(attack: bool) -> tuple[Rate, ...]:
-        inside = [
-            [
-                one.fired
-                for one in arm
-                if one.evaluated and one.attack is attack and one.strata.get(division) == value
-            ]
-            for arm in arms
-        ]
-        return tuple(Rate(sum(fired), len(fired)) for fired in inside)
+def _cell(division: str, value: str, arms: Sequence[Sequence[Judged]], compared: Pair | None) -> Cell:
+    def inside(arm: Sequence[Judged]) -> list[Judged]:
+        return [one for one in arm if one.strata.get(division) == value]
 
-    gain = None
-    if first is not None and second is not None:
-        gain = _gain(
-            [one for one in first if one.strata.get(division) == value],
-            [one for one in second if one.strata.get(division) == value],
-        )
-    return Cell(division, value, rates(True), rates(False), gain)
+    counts = [confusion(inside(arm)) for arm in arms]
+    gain = None if compared is None else _gain(*map(inside, compared))
+    return Cell(division, value, tuple(one.recall for one in counts), tuple(one.fpr for one in counts), gain)
 
 
 def _gain(first: Sequence[Judged], second: Sequence[Judged]) -> CellGain | None:
     pairs = [(one, other) for one, other in evaluated_by_both(first, second) if one.attack]
     if not pairs:
         return None
-    groups = [one.group for one, _ in pairs]
-    test = mcnemar([one.fired for one, _ in pairs], [other.fired for _, other in pairs], groups)
+    test, groups = paired_test(pairs, attack=True), len({one.group for one, _ in pairs})
     p = max(test.p, test.p_group)
     gain = (test.b_alone - test.a_alone) / len(pairs)
-    return CellGain(test.a_alone, test.b_alone, p, p, len(pairs), len(set(groups)), gain)
+    return CellGain(test.a_alone, test.b_alone, p, p, len(pairs), groups, gain)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.observers.protocol import ContextMode
 from turnwise.stats import (
+    FEW,
     FEW_GROUPS,
     TAILS,
     Difference,
@@ -26,7 +27,7 @@ from turnwise.stats import (
 from turnwise.stats.examples import Example, split_by_group
 from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.data import StudyData, attacks_by_source
-from turnwise.study.compare.judging import HighestScores, evaluated_of, in_training, make_detector
+from turnwise.study.compare.judging import ArmScores, evaluated_of
 from turnwise.study.compare.plan import Arm, Settings, short_name
 
 if TYPE_CHECKING:
@@ -145,8 +146,7 @@ class TwoByTwo:
 def two_by_two(
     study_data: StudyData,
     arms: Sequence[Arm],
-    settings: Settings,
-    scores: HighestScores,
+    scores: ArmScores,
     tell: Callable[[str], None],
 ) -> tuple[tuple[TwoByTwo, ...], str]:
     """Measure the decisions and the two gains, for each observer; comes with why one could not be measured."""
@@ -156,10 +156,10 @@ def two_by_two(
     # from the ROC curve over all folds, so that every decision flags the same share of the benign ones. The
     # bootstrap over groups is paired: the threshold moves with it, what was chosen or fitted does not.
     found, why_not = [], ""
-    for runs in _by_observer(study_data, settings):
+    for runs in _by_observer(study_data, scores.settings):
         tell(f"judging context and trajectory: {', '.join(runs)}")
         try:
-            found.append(_Measured(study_data, runs, arms, settings, scores).result())
+            found.append(_Measured(study_data, runs, arms, scores).result())
         except TurnwiseError as error:
             why_not = why_not or f"{', '.join(runs)}: {error}"
     return tuple(found), why_not
@@ -188,15 +188,8 @@ def _by_observer(study_data: StudyData, settings: Settings) -> list[tuple[str, .
 class _Measured:
     """One observer's part of the work: the conversations that all its runs evaluated, and their resamples."""
 
-    def __init__(
-        self,
-        study_data: StudyData,
-        runs: Sequence[str],
-        arms: Sequence[Arm],
-        settings: Settings,
-        scores: HighestScores,
-    ) -> None:
-        self.settings, self.scores, self.runs = settings, scores, runs
+    def __init__(self, study_data: StudyData, runs: Sequence[str], arms: Sequence[Arm], scores: ArmScores) -> None:
+        self.settings, self.scores, self.runs = scores.settings, scores, runs
         data = {one.run.name: one for one in study_data.runs if one.run.name in runs}
         self.contexts = {name: data[name].run.context for name in runs}
         self.observer = data[runs[0]].run.observer
@@ -204,7 +197,7 @@ class _Measured:
         for name in runs:
             both &= {example.sequence_id for example in evaluated_of(data[name], both)}
         self.examples = {name: evaluated_of(data[name], both) for name in runs}
-        untested = study_data.untested(settings)
+        untested = study_data.untested(self.settings)
         self.known = [one for one in study_data.known if one.sequence_id in both - untested]
         self.left_out = len(study_data.known) - len(both)
         self.place = {one.sequence_id: number for number, one in enumerate(self.known)}
@@ -215,8 +208,8 @@ class _Measured:
             drawn = resamples(
                 [one.group for one in self.known],
                 [one.attack for one in self.known],
-                np.random.default_rng(settings.seed),
-                settings.replicates,
+                np.random.default_rng(self.settings.seed),
+                self.settings.replicates,
             )
             self.weights = np.column_stack([np.ones(drawn.groups), drawn.counts.T])[drawn.place]
         self.decisions = {name: _decisions(name, self.contexts[name], arms) for name in runs}
@@ -299,16 +292,14 @@ class _Measured:
         """What stands for each decision: of several arms the one that catches most on the tuning folds."""
         decisions = self.decisions[run]
         accumulators = [arm for name, arms in decisions.items() if name not in (HIGHEST, LAST) for arm in arms]
-        caught = {
-            arm.name: in_training(arm, tuning, self.settings, seed, self.scores).count for arm in accumulators
-        }
+        caught = {arm.name: self.scores.in_training(arm, tuning, seed).count for arm in accumulators}
         chosen = {name: max(arms, key=lambda arm: caught.get(arm.name, 0)) for name, arms in decisions.items()}
         best = max(accumulators, key=lambda arm: caught[arm.name])
         self.chosen[run][short_name(best.detector)] += 1
         return {name: chosen[name] for name in self._columns() if name != BEST} | {BEST: best}
 
     def _on_one_scale(self, arm: Arm, tuning: Sequence[Example], tested: Sequence[Example], seed: int) -> Floats:
-        detector = make_detector(arm, tuning, self.settings, seed, self.scores)
+        detector = self.scores.detector(arm, tuning, seed)
         of_benign = [one for one in tuning if not one.attack and one.sequence_id in self.place]
         benign = np.array(self.scores.of(arm, detector, of_benign))
         values = np.array(self.scores.of(arm, detector, tested))
@@ -340,8 +331,7 @@ class _Measured:
         return Interval(float(recalls[0]), float(low), float(high), 0.95, "percentile", groups, self._note(groups))
 
     def _note(self, groups: int) -> str:
-        few = min(groups, self.of_groups[1]) < FEW_GROUPS
-        return f"fewer than {FEW_GROUPS} groups of a label: the interval is likely too narrow" if few else ""
+        return FEW if min(groups, self.of_groups[1]) < FEW_GROUPS else ""
 
     def _gain(
         self,

@@ -125,7 +125,10 @@ def load_study_data(store: Store, runs: Iterable[str], corrected_by: Sequence[st
     from turnwise.conversation import group_of
 
     names = list(dict.fromkeys(runs))
-    read = {name: _trajectories(store, name) for name in names}
+    read = {
+        name: {head.sequence_id: trajectory for head, trajectory in store.trajectories(name) if trajectory}
+        for name in names
+    }
     failed = {name: frozenset(key.sequence_id for key in store.failed(name)) for name in names}
     unread = {name: frozenset(one.key.sequence_id for one in store.unread(name)) for name in names}
     tried: set[str] = set().union(*failed.values(), *unread.values(), *(found.keys() for found in read.values()))
@@ -171,10 +174,6 @@ def strata_of(source: str, metadata: Mapping[str, Any], turns: int) -> dict[str,
         found[name] = next((value for value in values if isinstance(value, str) and value), UNKNOWN)
     found["length"] = next((name for most, name in LENGTHS if turns <= most), LONGEST)
     return found
-
-
-def _trajectories(store: Store, run: str) -> dict[str, Trajectory]:
-    return {head.sequence_id: trajectory for head, trajectory in store.trajectories(run) if trajectory}
 
 
 def _run_data(

@@ -25,17 +25,18 @@ FLAG_QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
 """Shares of benign turns below the F from which ``count_flags`` flags one; the best on train is taken."""
 
 
-class HighestScores:
-    """The highest score of each conversation by the arms of a study, and what detectors are fitted on."""
+class ArmScores:
+    """Makes the detectors of a study's arms, and gives the highest score of each conversation by them."""
 
     # A detector that is the same whatever it trains on runs over a conversation once. What fits take is kept too.
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self._scores: dict[str, dict[str, float]] = {}
         self._inputs: dict[tuple[str, str], FitInput] = {}
 
     def of(self, arm: Arm, detector: Detector, examples: Sequence[Example]) -> list[float]:
-        """The scores of some conversations, whatever the threshold, by the detector that `make_detector` gives."""
+        """The scores of some conversations, whatever the threshold, by the detector that `detector` gives."""
         if isinstance(detector, Learned) and arm.fitted:
             return self._weighed(arm.run, detector, examples)
         if arm.trained:
@@ -46,8 +47,29 @@ class HighestScores:
         kept.update(zip(ids, highest_scores(detector, lacking), strict=True))
         return [kept[example.sequence_id] for example in examples]
 
-    def inputs(self, run: str, example: Example) -> FitInput:
-        """What fits take of a conversation."""
+    def detector(self, arm: Arm, train: Sequence[Example], seed: int) -> Detector:
+        """The detector of an arm before its threshold is set: fitted, with its flag chosen, or built."""
+        if arm.fitted:
+            return fit_detector(arm.detector, train, seed, lambda example: self._inputs_of(arm.run, example))
+        if arm.chosen_flag:
+            return _best_flag(train, self.settings)
+        return load_detector(arm.detector, patterns=self.settings.patterns)
+
+    def in_training(self, arm: Arm, train: Sequence[Example], seed: int) -> Rate:
+        """How many attacks an arm catches inside a train part at the asked rate, cross-fitted by group."""
+        caught = 0
+        with suppress(TurnwiseError):  # what can't be fitted on four fifths of the conversations ranks last
+            caught = cross_fitted(
+                lambda rest: self.detector(arm, rest, seed),
+                train,
+                self.settings.target_fpr,
+                seed,
+                strict=False,
+                score=lambda detector, part: self.of(arm, detector, part),
+            ).recall.count
+        return Rate(caught, sum(example.attack for example in train))
+
+    def _inputs_of(self, run: str, example: Example) -> FitInput:
         key = run, example.sequence_id
         if key not in self._inputs:
             self._inputs[key] = FitInput.of(example)
@@ -55,7 +77,7 @@ class HighestScores:
 
     def _weighed(self, run: str, detector: Learned, examples: Sequence[Example]) -> list[float]:
         """What `learned` says, from the features of every turn."""
-        known = [self.inputs(run, example).every for example in examples]
+        known = [self._inputs_of(run, example).every for example in examples]
         if not any(map(len, known)):
             return [-math.inf] * len(examples)
         weights = np.array([detector.weights.get(name, 0.0) for name in FEATURES])
@@ -69,12 +91,14 @@ class Calibrated:
     """The detector of one arm in one fold.
 
     Args:
+        fold: which conversations trained, calibrated and test it.
         detector: at its threshold.
         threshold: that threshold.
         benign: highest scores of the benign calibration conversations, rising; empty where none set it.
         attacks_caught: of the attacks of the calibrate part; nothing was fitted or set on them.
     """
 
+    fold: Fold
     detector: Detector
     threshold: float
     benign: tuple[float, ...]
@@ -104,11 +128,13 @@ class Judgement:
     """What an arm says of the test conversations.
 
     Args:
+        data: what its run has.
         folds: its detector fold by fold.
         judged: all tested conversations, missing ones included.
     """
 
     arm: Arm
+    data: RunData
     folds: tuple[Calibrated, ...]
     judged: tuple[Judged, ...]
 
@@ -129,37 +155,21 @@ class Judgement:
 
 
 def judge_arm(
-    arm: Arm,
-    data: RunData,
-    folds: Sequence[Fold],
-    settings: Settings,
-    strata: Mapping[str, Mapping[str, str]],
-    scores: HighestScores | None = None,
+    arm: Arm, data: RunData, folds: Sequence[Fold], strata: Mapping[str, Mapping[str, str]], scores: ArmScores
 ) -> Judgement:
     """Fit, calibrate and run an arm."""
-    calibrated = tuple(_calibrated(arm, data, fold, settings, scores or HighestScores()) for fold in folds)
-    parts = [
-        _judged(arm, data, found, fold.test, strata, relative=len(folds) > 1 and arm.fitted)
-        for found, fold in zip(calibrated, folds, strict=True)
-    ]
-    place = {example.sequence_id: number for number, example in enumerate(data.examples)}
-    judged = sorted((one for part in parts for one in part), key=lambda one: place[one.sequence_id])
-    return Judgement(arm, calibrated, tuple(judged))
+    calibrated = tuple(_calibrated(arm, data, fold, scores) for fold in folds)
+    return Judgement(arm, data, calibrated, _judged(arm, data, calibrated, strata))
 
 
-def at_equal_rate(
-    one: Judgement, other: Judgement, data: Mapping[str, RunData], folds: Sequence[Fold]
-) -> tuple[tuple[Judged, ...], tuple[Judged, ...]]:
+def at_equal_rate(one: Judgement, other: Judgement) -> tuple[tuple[Judged, ...], tuple[Judged, ...]]:
     """The verdicts of two arms at thresholds that flag equally many benign calibration conversations."""
     # Equal scores leave gaps between the rates that a threshold can reach, so that a difference in recall could be
     # one in strictness. The looser arm is tightened until both flag equally many, down to none.
     if [fold.flagged for fold in one.folds] == [fold.flagged for fold in other.folds]:
         return one.judged, other.judged
     limits = [_equal_limits(a, b) for a, b in zip(one.folds, other.folds, strict=True)]
-    return (
-        _rejudged(one, [low for low, _ in limits], data[one.arm.run], folds),
-        _rejudged(other, [high for _, high in limits], data[other.arm.run], folds),
-    )
+    return _rejudged(one, [low for low, _ in limits]), _rejudged(other, [high for _, high in limits])
 
 
 def _equal_limits(one: Calibrated, other: Calibrated) -> tuple[float, float]:
@@ -183,28 +193,25 @@ def _limit_above(found: Calibrated) -> float:
     return max(found.threshold, strictest_threshold(found.benign))
 
 
-def _rejudged(
-    judgement: Judgement, limits: Sequence[float], data: RunData, folds: Sequence[Fold]
-) -> tuple[Judged, ...]:
+def _rejudged(judgement: Judgement, limits: Sequence[float]) -> tuple[Judged, ...]:
     strata = {one.sequence_id: one.strata for one in judgement.judged}
-    found: dict[str, Judged] = {}
-    for limit, fold, known in zip(limits, folds, judgement.folds, strict=True):
-        moved = replace(known, detector=known.detector.with_threshold(limit), threshold=limit)
-        relative = len(folds) > 1 and judgement.arm.fitted
-        part = _judged(judgement.arm, data, moved, fold.test, strata, relative=relative)
-        found.update((one.sequence_id, one) for one in part)
-    return tuple(found[one.sequence_id] for one in judgement.judged)
+    moved = [
+        replace(known, detector=known.detector.with_threshold(limit), threshold=limit)
+        for limit, known in zip(limits, judgement.folds, strict=True)
+    ]
+    return _judged(judgement.arm, judgement.data, moved, strata)
 
 
-def _calibrated(arm: Arm, data: RunData, fold: Fold, settings: Settings, scores: HighestScores) -> Calibrated:
+def _calibrated(arm: Arm, data: RunData, fold: Fold, scores: ArmScores) -> Calibrated:
+    settings = scores.settings
     if settings.thresholds == "given":
         points = data.run.operating_points
         detector = load_detector(arm.detector, patterns=settings.patterns)
         if arm.detector in points:
             detector = detector.with_threshold(points[arm.detector])
-        return Calibrated(detector, detector.threshold, (), Rate(0, 0))
+        return Calibrated(fold, detector, detector.threshold, (), Rate(0, 0))
     calibrate = evaluated_of(data, fold.calibrate)
-    detector = make_detector(arm, evaluated_of(data, fold.train), settings, settings.seed, scores)
+    detector = scores.detector(arm, evaluated_of(data, fold.train), settings.seed)
     found = list(zip(calibrate, scores.of(arm, detector, calibrate), strict=True))
     benign = sorted(score for example, score in found if not example.attack)
     attacks = [score for example, score in found if example.attack]
@@ -215,18 +222,7 @@ def _calibrated(arm: Arm, data: RunData, fold: Fold, settings: Settings, scores:
             f"{arm.name}: {error}. Evaluate more benign conversations, use --folds, or raise --target-fpr"
         ) from error
     caught = Rate(sum(score >= limit for score in attacks), len(attacks))
-    return Calibrated(detector.with_threshold(limit), limit, tuple(benign), caught)
-
-
-def make_detector(
-    arm: Arm, train: Sequence[Example], settings: Settings, seed: int, scores: HighestScores
-) -> Detector:
-    """The detector of an arm before its threshold is set: fitted, with its flag chosen, or built."""
-    if arm.fitted:
-        return fit_detector(arm.detector, train, seed, lambda example: scores.inputs(arm.run, example))
-    if arm.chosen_flag:
-        return _best_flag(train, settings)
-    return load_detector(arm.detector, patterns=settings.patterns)
+    return Calibrated(fold, detector.with_threshold(limit), limit, tuple(benign), caught)
 
 
 def _best_flag(train: Sequence[Example], settings: Settings) -> Detector:
@@ -256,25 +252,21 @@ def _caught(detector: Detector, train: Sequence[Example], rate: float) -> int:
 
 
 def _judged(
-    arm: Arm,
-    data: RunData,
-    found: Calibrated,
-    test: frozenset[str],
-    strata: Mapping[str, Mapping[str, str]],
-    *,
-    relative: bool,
-) -> list[Judged]:
+    arm: Arm, data: RunData, folds: Sequence[Calibrated], strata: Mapping[str, Mapping[str, str]]
+) -> tuple[Judged, ...]:
     """Verdicts with cost and time; scores of detectors fitted in each fold are relative to the threshold."""
-    examples = [example for example in data.examples if example.sequence_id in test]
-    return [
-        replace(
-            one,
-            cost_usd=data.cost_usd.get(one.sequence_id),
-            latency_ms=data.latency_ms.get(one.sequence_id),
-            score=one.score - found.threshold if relative and one.score is not None else one.score,
-        )
-        for one in judge_all(found.detector, examples, strata)
-    ]
+    relative = len(folds) > 1 and arm.fitted
+    found: dict[str, Judged] = {}
+    for known in folds:
+        examples = [example for example in data.examples if example.sequence_id in known.fold.test]
+        for one in judge_all(known.detector, examples, strata):
+            found[one.sequence_id] = replace(
+                one,
+                cost_usd=data.cost_usd.get(one.sequence_id),
+                latency_ms=data.latency_ms.get(one.sequence_id),
+                score=one.score - known.threshold if relative and one.score is not None else one.score,
+            )
+    return tuple(found[one.sequence_id] for one in data.examples if one.sequence_id in found)
 
 
 def evaluated_of(data: RunData, ids: Container[str]) -> list[Example]:
@@ -299,21 +291,6 @@ def candidates(arms: Sequence[Arm], reference: Arm) -> list[int]:
         for place, arm in enumerate(arms)
         if arm.detector == reference.detector and arm.name != reference.name
     ]
-
-
-def in_training(arm: Arm, train: Sequence[Example], settings: Settings, seed: int, scores: HighestScores) -> Rate:
-    """How many attacks an arm catches inside a train part at the asked rate, cross-fitted by group."""
-    caught = 0
-    with suppress(TurnwiseError):  # what can't be fitted on four fifths of the training conversations ranks last
-        caught = cross_fitted(
-            lambda rest: make_detector(arm, rest, settings, seed, scores),
-            train,
-            settings.target_fpr,
-            seed,
-            strict=False,
-            score=lambda detector, part: scores.of(arm, detector, part),
-        ).recall.count
-    return Rate(caught, sum(example.attack for example in train))
 
 
 def choose(ranks: Mapping[int, Rate]) -> int | None:

@@ -13,6 +13,7 @@ from turnwise.rates import Rate
 from turnwise.runs.why import explain_flag
 from turnwise.stats import (
     DetectorResult,
+    Judged,
     MatchedRates,
     PairedBounds,
     Resamples,
@@ -32,15 +33,14 @@ from turnwise.study.compare.comparisons import (
     run_tests,
 )
 from turnwise.study.compare.context_and_trajectory import TwoByTwo, two_by_two
-from turnwise.study.compare.data import RunData, StudyData, load_study_data
+from turnwise.study.compare.data import StudyData, load_study_data
 from turnwise.study.compare.judging import (
-    HighestScores,
+    ArmScores,
     Judgement,
     at_equal_rate,
     candidates,
     choose,
     evaluated_of,
-    in_training,
     judge_arm,
 )
 from turnwise.study.compare.plan import (
@@ -142,7 +142,7 @@ class Study:
 
 
 def compare(
-    store: Store, settings: Settings, *, rescore: Rescore | None = None, tell: Tell | None = None
+    store: Store, settings: Settings, *, rescore: Rescore | None = None, tell: Tell = lambda line: None
 ) -> Study:
     """Compare detectors on runs of a store.
 
@@ -158,12 +158,11 @@ def compare(
         UsageError: too few conversations; the message says how many are needed.
     """
     asked, further = compared_runs(store.runs(), [store.run(name).name for name in settings.runs])
-    say = tell or _silent
-    say(f"reading {len(asked) + len(further)} runs")
+    tell(f"reading {len(asked) + len(further)} runs")
     study_data = load_study_data(store, [*asked, *further], settings.corrected_by)
     reader = None if settings.truth is None else read_reader(store, settings.truth)
     return compare_data(
-        study_data, settings, further=further, store=store, rescore=rescore, reader=reader, tell=say
+        study_data, settings, further=further, store=store, rescore=rescore, reader=reader, tell=tell
     )
 
 
@@ -175,7 +174,7 @@ def compare_data(
     store: Store | None = None,
     rescore: Rescore | None = None,
     reader: ReaderTurns | None = None,
-    tell: Tell | None = None,
+    tell: Tell = lambda line: None,
 ) -> Study:
     """Compare detectors on what was loaded; see `compare`.
 
@@ -188,7 +187,6 @@ def compare_data(
         reader: what a reader flags, as `read_reader` reads it.
         tell: as for `compare`.
     """
-    say = tell or _silent
     study_data = _in_order(study_data)
     data = {one.run.name: one for one in study_data.runs}
     arms = plan_arms(settings, {name: one.run.context for name, one in data.items()}, further)
@@ -196,25 +194,24 @@ def compare_data(
     _check_labels(study_data)
     folds = _tested_folds(study_data, settings)
     strata = {one.sequence_id: one.strata for one in study_data.known}
-    scores = HighestScores()
+    scores = ArmScores(settings)
     judgements: list[Judgement] = []
     for arm in arms:
-        say(f"judging: {arm.name}")
-        judgements.append(judge_arm(arm, data[arm.run], folds, settings, strata, scores))
-    say("measuring")
+        tell(f"judging: {arm.name}")
+        judgements.append(judge_arm(arm, data[arm.run], folds, strata, scores))
+    tell("measuring")
     results = _measured(judgements, settings)
     reference = arms.index(reference_arm)
-    say("choosing inside the training conversations")
+    tell("choosing inside the training conversations")
     followable = candidates(arms, reference_arm)
-    in_train_parts = {
-        place: _rank(arms[place], data[arms[place].run], folds, settings, scores) for place in followable
-    }
+    in_train_parts = {place: _rank(judgements[place], scores) for place in followable}
     chosen = choose(in_train_parts)
-    apart, not_apart = two_by_two(study_data, arms, settings, scores, say)
-    between_runs, not_between = compare_runs(judgements, results, study_data, folds, settings, scores, say)
-    say("testing")
-    tests = run_tests(judgements, results, reference, data, folds, settings.seed, settings.replicates)
-    say("checking")
+    apart, not_apart = two_by_two(study_data, arms, scores, tell)
+    between_runs, not_between = compare_runs(judgements, results, study_data, scores, tell)
+    tell("testing")
+    tests = run_tests(judgements, results, reference, settings)
+    tell("checking")
+    compared = None if chosen is None else at_equal_rate(judgements[reference], judgements[chosen])
     checks = run_checks(judgements, reference, chosen, study_data, folds, settings, store=store, rescore=rescore)
     study = Study(
         settings=settings,
@@ -228,9 +225,9 @@ def compare_data(
         two_by_two=apart,
         matched_rates=compare_at_matched_rates(judgements, reference, settings),
         tests=tests,
-        final_tests=run_final_tests(judgements, reference, data, folds),
-        if_missing=_if_missing(judgements, reference, chosen, data, folds),
-        cells=_cells(judgements, reference, chosen, data, folds),
+        final_tests=run_final_tests(judgements, reference),
+        if_missing=None if compared is None else _if_missing(*compared),
+        cells=make_cells([one.judged for one in judgements], compared),
         checks=checks,
         truth=None if reader is None else against_reader(judgements, reader, settings.replicates, settings.seed),
         between_runs=between_runs,
@@ -250,9 +247,10 @@ def _in_order(study_data: StudyData) -> StudyData:
     )
 
 
-def _rank(arm: Arm, data: RunData, folds: Sequence[Fold], settings: Settings, scores: HighestScores) -> Rate:
+def _rank(one: Judgement, scores: ArmScores) -> Rate:
     """How many attacks an arm catches inside the train parts, over all folds."""
-    rates = [in_training(arm, evaluated_of(data, fold.train), settings, settings.seed, scores) for fold in folds]
+    parts = [evaluated_of(one.data, known.fold.train) for known in one.folds]
+    rates = [scores.in_training(one.arm, part, scores.settings.seed) for part in parts]
     return Rate(sum(rate.count for rate in rates), sum(rate.of for rate in rates))
 
 
@@ -299,32 +297,10 @@ def _measured(judgements: Sequence[Judgement], settings: Settings) -> list[Detec
     return results
 
 
-def _if_missing(
-    judgements: Sequence[Judgement],
-    reference: int,
-    chosen: int | None,
-    data: Mapping[str, RunData],
-    folds: Sequence[Fold],
-) -> PairedBounds | None:
-    if chosen is None:
-        return None
-    first, second = at_equal_rate(judgements[reference], judgements[chosen], data, folds)
+def _if_missing(first: Sequence[Judged], second: Sequence[Judged]) -> PairedBounds | None:
     if all(one.evaluated for arm in (first, second) for one in arm if one.attack):
         return None
     return paired_bounds(first, second)
-
-
-def _cells(
-    judgements: Sequence[Judgement],
-    reference: int,
-    chosen: int | None,
-    data: Mapping[str, RunData],
-    folds: Sequence[Fold],
-) -> tuple[Cell, ...]:
-    arms = [one.judged for one in judgements]
-    if chosen is None:
-        return make_cells(arms, None, None)
-    return make_cells(arms, *at_equal_rate(judgements[reference], judgements[chosen], data, folds))
 
 
 def _check_labels(study_data: StudyData) -> None:
@@ -334,10 +310,6 @@ def _check_labels(study_data: StudyData) -> None:
         raise UsageError(
             f"a study needs evaluated conversations of both labels, not {attacks} attacks and {benign} benign ones"
         )
-
-
-def _silent(_: str) -> None:
-    return None
 
 
 SHOWN: Final = 5

@@ -306,14 +306,19 @@ def tune(
     peaks = list(zip(labels, highest_scores(detector, parts["calibrate"]), strict=True))
     benign = [score for attack, score in peaks if not attack]
     limit = threshold_for_f1(peaks) if objective == "f1" else threshold_for(benign, target_fpr)
-    tuned = detector.with_threshold(limit)
-    flagged = [(example.attack, run_detector(tuned, example.turns).fired) for example in parts["calibrate"]]
+    attacks = [score for attack, score in peaks if attack]
+    return Tuned(
+        detector.with_threshold(limit),
+        fitted,
+        len(parts["train"]),
+        len(parts["calibrate"]),
+        _at_or_above(limit, benign),
+        _at_or_above(limit, attacks),
+    )
 
-    def rate(attack: bool) -> Rate:
-        verdicts = [fired for label, fired in flagged if label is attack]
-        return Rate(sum(verdicts), len(verdicts))
 
-    return Tuned(tuned, fitted, len(parts["train"]), len(parts["calibrate"]), rate(False), rate(True))
+def _at_or_above(limit: float, scores: Sequence[float]) -> Rate:
+    return Rate(sum(score >= limit for score in scores), len(scores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,18 +362,17 @@ def guaranteed(
         limit = threshold_for(benign, alpha, confidence)
     except UsageError as error:
         raise UsageError(f"{error}{_beyond(len(benign), alpha, confidence, fitted)}") from error
-    placed = detector.with_threshold(limit)
     attacks = [score for example, score in scores if example.attack]
-    flagged = sum(score >= limit for score in benign)
+    flagged = _at_or_above(limit, benign)
     return Guaranteed(
-        placed,
+        detector.with_threshold(limit),
         alpha,
         confidence,
         len(parts["train"]) if fitted else 0,
-        Rate(flagged, len(benign)),
+        flagged,
         len({example.group for example, _ in scores if not example.attack}),
-        Rate(sum(score >= limit for score in attacks), len(attacks)),
-        clopper_pearson(flagged, len(benign), 1 - 2 * (1 - confidence))[1] if confidence > 0.5 else 1.0,
+        _at_or_above(limit, attacks),
+        clopper_pearson(flagged.count, flagged.of, 1 - 2 * (1 - confidence))[1] if confidence > 0.5 else 1.0,
     )
 
 

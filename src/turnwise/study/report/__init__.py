@@ -1,5 +1,6 @@
 """The report of a study: numbers, tables, figures and the page that holds them."""
 
+from turnwise.study.report.figures import all_figures
 from turnwise.study.report.page import as_text, check_folder, write_report
 from turnwise.study.report.results import (
     VERDICT_COLUMNS,
@@ -15,6 +16,7 @@ from turnwise.study.report.verdict_text import answer, verdict
 __all__ = [
     "VERDICT_COLUMNS",
     "Table",
+    "all_figures",
     "all_tables",
     "answer",
     "as_csv",

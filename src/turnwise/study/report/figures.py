@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from turnwise.errors import UsageError
 from turnwise.plots.style import LOOKS, Figure, Look, figure, line_legend, plain, scales, tips
-from turnwise.rates import clopper_pearson
-from turnwise.stats import Difference, Judged, evaluated, threshold_for
+from turnwise.stats import Difference, evaluated, realised_rates, roc_points
 from turnwise.study.compare import Study
 from turnwise.study.compare.context_and_trajectory import CONTEXT, TRAJECTORY
 from turnwise.study.compare.judging import Judgement
@@ -20,7 +18,11 @@ LEFT_PART = 0.05
 
 
 def all_figures(study: Study) -> tuple[Figure, ...]:
-    """Every figure that the study has data for."""
+    """Return every figure that the study has data for, the answer first; needs altair.
+
+    A figure has a `name`, a `title`, a `caption` and its `spec`, a Vega-Lite specification for
+    `turnwise.plots.save`.
+    """
     made: tuple[Callable[[Study], Figure | None], ...] = (
         answer_figure,
         recalls,
@@ -176,7 +178,7 @@ def calibration(study: Study) -> Figure | None:
     rows: list[dict[str, Any]] = [
         {"arm": study.arms[place].name} | {name: 100 * value for name, value in point.items()}
         for place in places
-        for point in calibration_points(study.judgements[place])
+        for point in _realised(study.judgements[place])
     ]
     if not rows:
         return None
@@ -281,54 +283,9 @@ def arm_looks(study: Study, names: Sequence[str]) -> list[Look]:
     return [looks[name] for name in names]
 
 
-NOMINAL = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2)
-"""False-positive rates at which the calibration curve is drawn."""
-
-
-def roc_points(judged: Sequence[Judged]) -> list[tuple[float, float]]:
-    """The corners of the ROC curve as (false-positive rate, recall), from (0, 0) to (1, 1).
-
-    >>> roc_points([Judged("a", "a", True, 1, 0.9), Judged("b", "b", False, 1, 0.1)])
-    [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
-    """
-    scores = sorted(((one.score, one.attack) for one in evaluated(judged) if one.score is not None), reverse=True)
-    attacks = sum(attack for _, attack in scores)
-    benign = len(scores) - attacks
-    if not attacks or not benign:
-        return []
-    points = [(0.0, 0.0)]
-    caught = flagged = 0
-    for place, (score, attack) in enumerate(scores):
-        caught += attack
-        flagged += not attack
-        if place + 1 == len(scores) or scores[place + 1][0] != score:
-            points.append((flagged / benign, caught / attacks))
-    return _corners(points)
-
-
-def _corners(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Leave out points in the middle of a straight run."""
-    kept = list(points[:1])
-    for before, point, after in zip(points, points[1:], points[2:], strict=False):
-        level = before[1] == point[1] == after[1]
-        steep = before[0] == point[0] == after[0]
-        if not (level or steep):
-            kept.append(point)
-    return [*kept, *points[1:][-1:]]
-
-
-def calibration_points(judgement: Judgement) -> list[dict[str, float]]:
-    """Asked and realised false-positive rates, of thresholds from the one calibrate part; none with folds."""
-    if len(judgement.folds) != 1 or not judgement.folds[0].benign:
+def _realised(judgement: Judgement) -> list[dict[str, float]]:
+    """Asked and realised false-positive rates of thresholds from the one calibrate part; none with folds."""
+    if len(judgement.folds) != 1:
         return []
     benign = [one.score for one in evaluated(judgement.judged, attack=False) if one.score is not None]
-    points = []
-    for asked in NOMINAL:
-        try:
-            limit = threshold_for(judgement.folds[0].benign, asked)
-        except UsageError:  # too few calibration conversations for this rate
-            continue
-        flagged = sum(score >= limit for score in benign)
-        low, high = clopper_pearson(flagged, len(benign))
-        points.append({"asked": asked, "realised": flagged / max(1, len(benign)), "low": low, "high": high})
-    return points
+    return realised_rates(judgement.folds[0].benign, benign)

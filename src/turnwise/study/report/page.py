@@ -13,6 +13,7 @@ from turnwise.plots.render import Drawings, cleaned, draw
 from turnwise.plots.style import Figure
 from turnwise.study.compare import Study
 from turnwise.study.compare.warnings import Part
+from turnwise.study.report.figures import all_figures
 from turnwise.study.report.results import all_tables, record, verdicts_as_parquet
 from turnwise.study.report.table import Table, as_csv, as_html, as_latex, as_markdown, html_text, markdown_text
 from turnwise.study.report.verdict_text import answer, methods, question, verdict
@@ -190,8 +191,6 @@ def write_report(study: Study, folder: Path, *, tell: Callable[[str], None] | No
         UsageError: it can't be written.
     """
     check_folder(folder)
-    from turnwise.study.report.figures import all_figures
-
     figures, tables = all_figures(study), all_tables(study)
     drawings = draw({one.name: one.spec for one in figures}, for_print=True)
     if tell is not None:

@@ -215,10 +215,7 @@ def data_as_json(study: Study) -> dict[str, Any]:
         "sha256": data.sha256,
         "runs": [
             {
-                "name": one.run.name,
-                "observer": one.run.observer,
-                "observer_version": one.run.observer_version,
-                "context": one.run.context,
+                **{name: getattr(one.run, name) for name in ("name", "observer", "observer_version", "context")},
                 "failed": len(one.failed),
                 "unread": len(one.unread),
                 "scores_sha256": one.scores_sha256,

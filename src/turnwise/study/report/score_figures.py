@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from turnwise.plots.style import LABELS, LOOKS, Figure, figure, line_legend, plain, scales, tips
-from turnwise.stats import Judged
-from turnwise.stats.examples import Example
+from turnwise.stats import Judged, mean_scores
 from turnwise.study.compare import Study
 
 COURSES_SHOWN = 9
@@ -211,40 +209,3 @@ def _picked(judged: Sequence[Judged]) -> list[tuple[Judged, str]]:
 
 def _short(name: str) -> str:
     return name if len(name) <= 24 else f"{name[:11]}…{name[-12:]}"
-
-
-FEWEST_AT_A_TURN = 10
-"""Conversations that a mean at a turn needs."""
-
-_Z = 1.959963984540054
-
-
-def mean_scores(examples: Sequence[Example]) -> list[dict[str, Any]]:
-    """Mean T, I and F turn by turn, by label and principle, with 95 % intervals of the mean."""
-    values: dict[tuple[str, str, str, int], list[float]] = {}
-    for example in examples:
-        label = "attack" if example.attack else "benign"
-        for turn in example.turns:
-            for principle, score in turn.scores.items():
-                for component in "TIF":
-                    key = (label, principle, component, turn.turn)
-                    values.setdefault(key, []).append(getattr(score, component))
-    rows = []
-    for (label, principle, component, number), found in sorted(values.items()):
-        if len(found) < FEWEST_AT_A_TURN:
-            continue
-        mean = math.fsum(found) / len(found)
-        error = math.sqrt(math.fsum((value - mean) ** 2 for value in found) / (len(found) - 1) / len(found))
-        rows.append(
-            {
-                "label": label,
-                "principle": principle,
-                "component": component,
-                "turn": number,
-                "mean": round(mean, 6),
-                "low": round(max(0.0, mean - _Z * error), 6),
-                "high": round(min(1.0, mean + _Z * error), 6),
-                "conversations": len(found),
-            }
-        )
-    return rows
