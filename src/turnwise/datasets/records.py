@@ -169,11 +169,7 @@ _LONG_CELLS = _LongCells()
 
 
 def parquet_lines(path: str, rows: tuple[int, int] | None = None) -> Iterator[str]:
-    """Yield the rows of a Parquet file as JSON texts, of which DuckDB makes dates and decimals too.
-
-    Memory depends on the size of its row groups, not on its length. ``rows`` is the first row, from 0, and the
-    first no longer wanted; only row groups with wanted rows are read.
-    """
+    """Yield the rows of a Parquet file as JSON texts: all, or from the first of ``rows`` to before the second."""
     query = "SELECT to_json(t)::VARCHAR FROM read_parquet(?) t"
     if rows is not None:
         query = (
@@ -218,8 +214,6 @@ def _ask(path: str, query: str, *values: int) -> Iterator[tuple[Any, ...]]:
 
 def parse_json(text: str | bytes) -> Any:
     """Parse one JSON text, with NaN and Infinity as null: pandas writes them where a value is missing.
-
-    A RecordError says where it isn't UTF-8 or JSON, or which bound of `turnwise._support.bounded` it breaks.
 
     >>> parse_json('{"score": NaN}')
     {'score': None}

@@ -239,12 +239,7 @@ _LIKENESS = 0.5
 
 
 class Problem(HTTPException):
-    """A request that is refused.
-
-    `detail` says what was wrong and what to do in words of our own: nothing of the request. `kind` is part of the
-    ``type``. `retry_after` has seconds, None where trying again would not help. `path` is the way that a text goes
-    which was not checked, ``closed`` or ``open``.
-    """
+    """A request that is refused, in words of our own: nothing of it is told; `path` is the way of its text."""
 
     def __init__(
         self,
@@ -280,12 +275,10 @@ class Problem(HTTPException):
 
 
 def invalid_body(errors: Iterable[Mapping[str, Any]], known: Iterable[str]) -> Problem:
-    """The problem of a body that does not fit, from what pydantic found.
-
-    Names in a place that are no fields (`known`) are the request's own, and are left out.
-    """
+    """The problem of a body that does not fit, from what pydantic found; `known` are all names of fields."""
     names, told = set(known), []
     for error in errors:
+        # Other names are the request's own, which a problem does not repeat.
         place = [part for part in error["loc"] if isinstance(part, int) or part in names]
         if error["type"] == "json_invalid":
             return Problem(400, "the body is no valid JSON; send one JSON object", "json")

@@ -88,11 +88,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def bounded(header_seconds: float, most: int) -> Any:
-    """A protocol with bounds of its own.
-
-    The headers of a request have `header_seconds` from the beginning of the connection, or from their first byte.
-    Where there are more than `most` connections, the oldest that owes a request is closed.
-    """
+    """A protocol with bounds of its own: seconds for headers to arrive, and connections before the oldest goes."""
     fields = {"header_seconds": header_seconds, "most": most, "waiting": OrderedDict()}
     return type("Protocol", (BoundedProtocol,), fields)
 
@@ -102,11 +98,7 @@ _STOP_SECONDS: Final = 0.5
 
 
 class EndingServer(uvicorn.Server):
-    """A server of one worker; `serves` is called once it accepts connections on the socket that workers share,
-    `ends` before it accepts the last of them.
-
-    Once it ends, requests under way have `grace_seconds`, then the service is told to stop. SIGHUP reloads.
-    """
+    """A server of one worker; `serves` is called once it accepts connections, `ends` before the last of them."""
 
     def __init__(
         self,

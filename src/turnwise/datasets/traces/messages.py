@@ -232,10 +232,8 @@ def _parts(content: Any) -> tuple[list[str], list[Message], list[dict[str, Any]]
             continue
         part = _plain(one, "message_content.")
         kind, text = _kind(part), _part_text(part)
-        run, given = (
-            _either(part, "function_call", "functionCall"),
-            _either(part, "function_response", "functionResponse"),
-        )
+        run = _either(part, "function_call", "functionCall")
+        given = _either(part, "function_response", "functionResponse")
         if text is not None:
             texts.append(text)
         elif kind in _CALLS:

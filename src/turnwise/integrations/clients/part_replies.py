@@ -39,14 +39,9 @@ class Call(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What an event of a stream is, and the index of the part that it is about.
+    """What an event of a stream is, or begins or ends, and the index of the part that it is about."""
 
-    ``what`` is ``pass`` for one without text, ``error``, ``open`` where a text begins, ``text`` for a piece of it,
-    ``thought`` where thinking begins, ``end`` for the end of a part, ``last`` for what ends the reply; else
-    ``other``.
-    """
-
-    what: str
+    what: str  # pass (it has no text), error, open (of a text), text, thought, end (of a part), last, or other
     at: int | None = None
     text: str = ""
 
@@ -79,13 +74,11 @@ class Shown:
 
 
 class PartsApi(ABC):
-    """An API whose replies are lists of parts: how they and requests are read, and how a refusal is told.
-
-    ``parsed`` is set for what ``parse`` gives.
-    """
+    """An API whose replies are lists of parts: how they and requests are read, and how a refusal is told."""
 
     def __init__(self, guarding: Guarding) -> None:
-        self.guarding, self.parsed = guarding, False
+        self.guarding = guarding
+        self.parsed = False  # True for what ``parse`` gives
         self.others = OtherTexts(guarding.pipeline)
 
     @abstractmethod

@@ -67,10 +67,8 @@ def _grouped(items: Iterable[Any]) -> list[tuple[dict[str, Any], list[int]]]:
 
 
 def items_sent(items: Sequence[Any], sent: Sequence[dict[str, Any]]) -> list[Any]:
-    """Items of the Responses API with what may be sent of them, as the chat messages ``sent`` say.
-
-    Items of messages that are in ``sent`` stay as they are, and so do those before them that are no messages.
-    """
+    """Items of the Responses API with what may be sent of them, as the chat messages ``sent`` say."""
+    # Items of messages that are in `sent` stay as they are, and so do those before them that are no messages.
     groups, left = _grouped(items), [*sent]
     kept: dict[int, list[Any]] = {}
     for at, (message, places) in enumerate(groups):
@@ -178,11 +176,7 @@ def plain(given: Any, path: str) -> dict[str, Any]:
 
 
 class Events:
-    """A reply in pieces, whole: its events, with each text taken out of its pieces.
-
-    Pieces are objects of pydantic, dicts, or bytes of server-sent events; UnreadError for others, and for events
-    of a type that is not known.
-    """
+    """A reply in pieces (objects of pydantic, dicts, server-sent events): events, and each text as one."""
 
     def __init__(self, chunks: Sequence[Any]) -> None:
         self._chunks = chunks

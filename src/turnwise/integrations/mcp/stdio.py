@@ -64,11 +64,7 @@ def _write(stream: int, data: bytes) -> None:
 
 
 def serve_command(command: Sequence[str], screen: McpScreen) -> int:
-    """Start a server and stand between it and our standard streams until either ends; its exit code.
-
-    Raises:
-        GuardError: the command can't be started.
-    """
+    """Start a server and stand between it and our standard streams until either ends; its exit code."""
     try:
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except OSError as error:

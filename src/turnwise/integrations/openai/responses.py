@@ -137,10 +137,7 @@ def _helper(resource: Any, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 class ResponsesApi(PartsApi):
-    """Requests and replies of the Responses API.
-
-    ``conversations`` are the client's, for replies that are blocked in a conversation that the server keeps.
-    """
+    """Requests and replies of the Responses API, and of a blocked reply its removal from what the server keeps."""
 
     def __init__(self, guarding: Guarding, conversations: Any) -> None:
         super().__init__(guarding)
