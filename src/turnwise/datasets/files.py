@@ -95,7 +95,6 @@ def is_stream(path: str) -> bool:
 
 
 def is_zip(path: str) -> bool:
-    """Whether a file exists and begins as a zip archive does."""
     try:
         with to_path(path).open("rb") as file:
             return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC

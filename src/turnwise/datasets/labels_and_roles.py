@@ -160,7 +160,6 @@ def parse_columns(given: str | Mapping[str, str] | None) -> dict[str, str]:
 
 
 def parse_label(given: str | None) -> Label | None:
-    """Return the label of that name; None for None."""
     if given is not None and given not in tuple(Label):
         raise UnknownNameError("label", given, map(str, Label))
     return None if given is None else Label(given)

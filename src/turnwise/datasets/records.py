@@ -234,7 +234,6 @@ def kind(value: object) -> str:
 
 
 def as_object(value: object) -> Mapping[str, Any]:
-    """Return a record that must be a JSON object, else raise RecordError."""
     if not isinstance(value, dict):
         raise RecordError(f"the record is {kind(value)}, not an object with fields")
     return value
@@ -262,7 +261,6 @@ def optional_text(record: Mapping[str, Any], name: str) -> str | None:
 
 
 def filled_list(record: Mapping[str, Any], name: str) -> list[Any]:
-    """Return a field that must be a list with at least one item."""
     items: list[Any] = field(record, name, list)
     if not items:
         raise RecordError(f"field {name!r} is empty: a conversation without turns")
@@ -270,7 +268,6 @@ def filled_list(record: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def text_list(record: Mapping[str, Any], name: str) -> list[str]:
-    """Return a field that must be a list of texts, at least one."""
     texts = filled_list(record, name)
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):

@@ -295,7 +295,6 @@ class _Served:
 
 
 def _asked(given: str | list[TResponseInputItem]) -> list[dict[str, Any]]:
-    """The user's messages that nobody has answered."""
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     items = [cast("dict[str, Any]", item) for item in given]

@@ -43,7 +43,6 @@ Steps = Generator[Do, Any, Value]
 
 
 def finish(steps: Steps[Value]) -> Value:
-    """Call everything in this thread, and return the end of it."""
     given: Any = None
     try:
         while True:
@@ -54,7 +53,6 @@ def finish(steps: Steps[Value]) -> Value:
 
 
 async def afinish(steps: Steps[Value]) -> Value:
-    """Await everything, and return the end of it."""
     given: Any = None
     try:
         while True:

@@ -117,7 +117,6 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
 
     @hook_config(can_jump_to=["end"])
     async def abefore_agent(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Check the messages of the user that nobody has answered."""
         chat = await asyncio.to_thread(self._begun, state, runtime)  # a state store may be asked
         return await afinish(self._prompts(state, runtime, chat))
 
@@ -175,7 +174,6 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Check the model's reply and the tool calls that it asks for, before they become messages."""
         show = self._show(request)
         try:
             response = await handler(_quiet(request, show))
@@ -246,7 +244,6 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        """Check what a tool gave back before the model reads it."""
         return await afinish(self._given(request, await handler(request)))
 
     def _given(
@@ -314,7 +311,6 @@ class _ReplyStream(BaseCallbackHandler):
 
     @property
     def wanted(self) -> bool:
-        """Whether replies are shown while they come."""
         return self._opened is not None
 
     def tap_output_iter(self, run_id: UUID, output: Iterator[Any]) -> Iterator[Any]:

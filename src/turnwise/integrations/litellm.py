@@ -233,7 +233,6 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
             raise _refused(error, explain=self._explain) from cause
 
     async def _check_tool(self, data: dict[str, Any]) -> None:
-        """Check the call of a tool of an MCP server."""
         name, arguments = str(data.get("mcp_tool_name") or "unknown"), data.get("mcp_arguments") or {}
         result = await self.pipeline.acheck_tool_call(name, arguments)
         if result.blocked:

@@ -244,7 +244,6 @@ class Guard(AbstractCapability[Any]):
         return part, None
 
     async def _call(self, part: m.BaseToolCallPart) -> tuple[Any, PipelineResult | None]:
-        """Check a call of a tool."""
         given = part.args if isinstance(part.args, str) else json.dumps(part.args or {}, ensure_ascii=False)
         result = await self._pipeline.acheck_tool_call(
             part.tool_name, given, conversation=self._conversation, call_id=part.tool_call_id, **self._where
@@ -390,7 +389,6 @@ class _GuardedStream(StreamedResponse):
 
 
 def _piece(event: Any) -> str:
-    """The text that an event of a reply brings."""
     if isinstance(event, m.PartStartEvent) and isinstance(event.part, m.TextPart):
         return event.part.content
     if isinstance(event, m.PartDeltaEvent) and isinstance(event.delta, m.TextPartDelta):

@@ -53,12 +53,10 @@ class Program:
         self._places: dict[tuple[str, Expression], int] = {}
 
     def start(self) -> list[Cell]:
-        """The cells before the first turn."""
         return copy.deepcopy(self._cells)
 
     @property
     def other_runs(self) -> frozenset[str]:
-        """The other runs that it reads."""
         return frozenset(run for _, run, _ in self._reads_of_others)
 
     def run(self, cells: list[Cell], turn: TurnScores, others: Mapping[str, TurnScores] | None = None) -> Values:

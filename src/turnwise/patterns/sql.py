@@ -139,7 +139,6 @@ class Columns:
         return Term(parts[0] if len(parts) == 1 else f"{worst}({', '.join(parts)})", 0, False, low, high)
 
     def length(self, length: Length) -> Term:
-        """The characters of one side at the present turn."""
         sql = f"{{c:{length.side}_chars}}"
         if length.side is Side.RESPONSE:
             scored = [f"{{c:{column}}} IS NOT NULL" for column in self._sources(length)]
@@ -333,7 +332,6 @@ class _Compiler:
         return level, [term.sql for term in terms]
 
     def _inside(self, term: Term) -> Term:
-        """A term as it is read inside the fold."""
         return self.fold.input(term) if term.level == 0 else term._replace(level=max(term.level, 1))
 
     def _short(self, term: Term) -> Term:

@@ -134,7 +134,6 @@ class Fold:
         self._columns: dict[str, tuple[str, int]] = {}
 
     def field(self, level: int, start: str = UNDEFINED.sql) -> int:
-        """Return the place of a new field, whose update is still to be set."""
         if level > MAX_LEVELS:
             raise PatternError(
                 f"a query takes functions nested at most {MAX_LEVELS} levels deep; this pattern has more, and can "
@@ -144,7 +143,6 @@ class Fold:
         return len(self.fields) - 1
 
     def kept(self, level: int, update: str) -> str:
-        """Return the placeholder of a field that holds a value of the turn."""
         place = self.field(level, "NULL")
         self.fields[place].update = update
         return f"{{n{place}}}"

@@ -142,12 +142,10 @@ class Reader:
 
     @property
     def next(self) -> Token:
-        """The word that comes next."""
         return self._tokens[self._at]
 
     @property
     def after_next(self) -> Token:
-        """The word after that."""
         return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
 
     def take(self) -> Token:
@@ -157,7 +155,6 @@ class Reader:
         return token
 
     def comes(self, symbol: str) -> bool:
-        """Whether a symbol comes next."""
         return self.next.kind == "symbol" and self.next.text == symbol
 
     def operator(self) -> str:
@@ -188,7 +185,6 @@ class Reader:
         return shortened(self.text[part.start : part.end], 30)
 
     def error(self, reason: str, place: Token | Part) -> PatternError:
-        """An error that points at a word or a part."""
         return PatternError(reason, self.text, place.start, place.end - place.start)
 
     def no_value(self, token: Token) -> PatternError:

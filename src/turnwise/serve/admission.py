@@ -37,7 +37,6 @@ class Gate:
         self._under_way = Shares(service.settings.in_flight, service.tenants.several)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -81,7 +80,6 @@ class Gate:
                 await self._under_bound(scope, client, send)
 
     async def _under_bound(self, scope: Scope, client: Client, send: Send) -> None:
-        """Serve a request, where not too many are under way."""
         tenant = client.tenant
         if not self._under_way.admit(tenant.name, 1):
             raise self._service.unchecked("too many requests are under way; try again", "busy", 1, tenant)

@@ -97,7 +97,6 @@ async def _refused(_: Request, error: Exception) -> Response:
 
 
 def _describe_keys(app: FastAPI) -> None:
-    """Say in the OpenAPI how a key is sent."""
     plain = app.openapi
 
     def described() -> dict[str, Any]:

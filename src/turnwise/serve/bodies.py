@@ -41,7 +41,6 @@ class Participants(Body):
     responder_type: Kind | None = None
 
     def about(self) -> dict[str, Any]:
-        """What a conversation is begun with."""
         return self.model_dump(exclude_none=True)
 
 
@@ -101,7 +100,6 @@ class CheckRequest(Body):
 
     @model_validator(mode="after")
     def fits_together(self) -> Self:
-        """Check what one field asks of another."""
         if (self.text is None) == (self.messages is None):
             raise ValueError("give text or messages, one of them")
         if self.messages is not None:
@@ -170,7 +168,6 @@ class ConversationRequest(Body):
     metadata: dict[str, Any] | None = None
 
     def about(self) -> dict[str, Any]:
-        """What the conversation is begun with."""
         about = {} if self.participants is None else self.participants.about()
         rest = {"rate_limit": self.rate_limit, "model_info": self.model_info, "metadata": self.metadata}
         return about | {name: value for name, value in rest.items() if value is not None}
@@ -260,7 +257,6 @@ class Problem(HTTPException):
         self.path = path
 
     def response(self) -> Response:
-        """The problem as a response."""
         body: dict[str, Any] = {
             "type": f"urn:turnwise:problem:{self.kind}",
             "title": HTTPStatus(self.status_code).phrase,

@@ -82,7 +82,6 @@ class _CheckRoute(APIRoute):
 
 
 def check_routes(service: Service) -> APIRouter:
-    """The routes that check."""
     routes = APIRouter(prefix="/v1", tags=["checks"])
 
     async def check(request: Annotated[CheckRequest, Body()], tenant: Caller) -> Response:
@@ -135,7 +134,6 @@ def check_routes(service: Service) -> APIRouter:
 
 
 def json_response(value: Any, status: int = 200) -> Response:
-    """JSON values as a response."""
     return Response(_json(value), status, media_type="application/json")
 
 
@@ -211,7 +209,6 @@ async def _shown(
 
 
 def _ended(service: Service, tenant: Tenant, stream: OutputStream, why: Outcome) -> None:
-    """Record a reply that broke off, and count it."""
     if stream.result is None:
         stream.drop(why)
         if stream.result is not None:

@@ -73,7 +73,6 @@ class Clients:
             slowest.end(_closing(no_room))
 
     def end(self, problem: Callable[[Tenant], Problem]) -> None:
-        """End all requests, with a problem each."""
         for client in list(self._all):
             client.end(problem(client.tenant))
 
@@ -107,7 +106,6 @@ class Client:
         return not isinstance(self._ended, DisconnectedError)
 
     async def receive(self) -> Message:
-        """What came next."""
         came = await self._came.get()
         if isinstance(came, Problem):
             raise came

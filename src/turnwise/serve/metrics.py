@@ -51,7 +51,6 @@ class Metrics:
         self.reloads = counter("reloads", "Reloads by outcome.", "outcome")
 
     def tell(self, result: PipelineResult, tenant: str) -> None:
-        """Count a check of a tenant."""
         for one in result.parts or (result,):
             kind = str(one.pipeline_type)
             self.checks.labels(kind, str(one.outcome), tenant).inc()
@@ -67,7 +66,6 @@ class Metrics:
                     self.scores.labels(name, tenant).observe(score)
 
     def text(self) -> bytes:
-        """All counts of all workers, in Prometheus' text format."""
         from prometheus_client import CollectorRegistry, generate_latest
 
         if self._folder is None:

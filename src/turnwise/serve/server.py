@@ -183,7 +183,6 @@ def _work_for_supervisor(
 
 
 def _end_with(supervisor: BaseProcess, server: EndingServer) -> None:
-    """End this worker when its supervisor is gone, whatever is under way."""
     supervisor.join()
     server.grace_seconds = min(server.grace_seconds, _ORPHAN_SECONDS / 4)
     server.should_exit = True
@@ -208,7 +207,6 @@ class Supervisor:
         self._ending = False
 
     def run(self) -> None:
-        """Supervise until a signal ends it."""
         listening = self._given[2]
         reader, writer = socket.socketpair()
         ready, self._ready = get_context("spawn").Pipe(duplex=False)

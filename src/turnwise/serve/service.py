@@ -134,7 +134,6 @@ class Service:
         self.clients.end(partial(self.unchecked, "the service stops", "stopping", 1))
 
     def check(self, tenant: Tenant, request: CheckRequest) -> PipelineResult:
-        """Check a text of a tenant, in the conversation that it continues."""
         pipeline, chat = tenant.pipeline, _conversation(tenant, request)
         side, metadata, session = _spoken(pipeline, request, chat)
         if request.messages is not None:

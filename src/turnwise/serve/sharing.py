@@ -35,7 +35,6 @@ class Shares:
 
     @property
     def held(self) -> float:
-        """What all hold together."""
         return sum(self._held.values())
 
     def admit(self, tenant: str, cost: float) -> bool:
@@ -47,11 +46,9 @@ class Shares:
         return True
 
     def take(self, tenant: str, cost: float) -> None:
-        """Take room, whether there is any or not."""
         self._held[tenant] += cost  # type: ignore[assignment]
 
     def release(self, tenant: str, cost: float) -> None:
-        """Give back what was taken."""
         self.take(tenant, -cost)
         if self._held[tenant] <= 1e-9:  # what sums of floats leave
             del self._held[tenant]
@@ -71,7 +68,6 @@ class FairLine(Generic[Item]):
         self._lines: OrderedDict[str, deque[Item]] = OrderedDict()
 
     def append(self, tenant: str, item: Item) -> None:
-        """Let something of a tenant wait."""
         self._lines.setdefault(tenant, deque()).append(item)
 
     def next(self, may: Callable[[str], bool]) -> Item | None:

@@ -48,7 +48,6 @@ class TenantConversations(HeldConversations):
             return list(islice(reversed(self._held.values()), most))
 
     def of(self, conversation_id: str, about: dict[str, Any]) -> Conversation:
-        """A conversation, begun where it is not known."""
         try:
             found = self.find(conversation_id)
         except StateError:  # what is held goes on, or stands in until the store has one of that name
@@ -70,7 +69,6 @@ class TenantConversations(HeldConversations):
             self._hold(conversation)
 
     def forget(self, conversation_id: str) -> Forgotten | None:
-        """Forget a conversation, and return the receipt; None where it is not known."""
         held = self._holds(conversation_id)
         receipt = self._pipeline.forget_conversation(conversation_id)
         self._let_go(conversation_id, held)
@@ -143,7 +141,6 @@ class Tenant:
 
     @property
     def mode(self) -> Mode:
-        """How its pipeline is to run."""
         return self.chosen or Mode("on" if self.settings is None else self.settings.mode)
 
     @property
@@ -153,7 +150,6 @@ class Tenant:
         return self.explain or (own is not None and (own.explain or own.operator))
 
     def must_explain(self) -> None:
-        """Refuse those who may not see reasons and scores."""
         if not self.explains:
             raise Problem(
                 403, "this takes the key of a tenant with explain: true, or turnwise serve --explain", "explain"
@@ -180,7 +176,6 @@ class Tenants:
         return None if name is None else self.by_name.get(name)
 
     def several(self) -> bool:
-        """Whether there are several tenants."""
         return len(self.by_name) > 1
 
     def reload(self, keys: ApiKeys, config: Config | None = None) -> None:
@@ -237,7 +232,6 @@ class Tenants:
         self._apply(tenant)
 
     def close(self) -> None:
-        """Close the pipelines of all tenants."""
         self._close(self.by_name.values())
 
     def _close(self, tenants: Iterable[Tenant]) -> None:

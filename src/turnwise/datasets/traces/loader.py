@@ -291,7 +291,6 @@ class _Steps:
             yield step
 
     def _joined(self, first: Step) -> Step:
-        """One call of all events of its span."""
         events = (
             "SELECT body FROM steps JOIN bodies USING (place) WHERE trace = ? AND span = ? AND kind = ? "
             "ORDER BY time, steps.place"

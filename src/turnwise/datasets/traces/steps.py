@@ -53,7 +53,6 @@ class Step:
 
 
 def tool_step(name: Any, arguments: Any, result: Any, identity: Any = None, **known: Any) -> Step:
-    """The step of a tool that ran; its result may be missing."""
     call = {"role": "assistant", "content": None, "tool_calls": [call_of(name, arguments, identity)]}
     output = [] if result is None else [result_of(result, identity)]
     return Step(kind=TOOL, input=[call], output=output, **known)
@@ -95,7 +94,6 @@ def time_of(value: Any) -> int | None:
 
 
 def stamp_of(nanoseconds: int | None) -> datetime | None:
-    """A time as turns have it."""
     return None if nanoseconds is None else _EPOCH + timedelta(microseconds=nanoseconds // 1000)
 
 
@@ -200,7 +198,6 @@ def event_step(event: str, attributes: Mapping[str, Any], body: Any, **known: An
 
 
 def event_messages(event: str, attributes: Mapping[str, Any]) -> list[Message]:
-    """The messages of an event that is one."""
     role = EVENTS[event]
     message = attributes.get("message", attributes)
     if not isinstance(message, dict):

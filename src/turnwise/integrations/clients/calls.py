@@ -39,7 +39,6 @@ class Guarding:
         return self.pipeline.state_store or self.places
 
     def check(self, messages: list[dict[str, Any]], named: Mapping[str, Any]) -> Do:
-        """The check of what came last in a list."""
         return pipeline_call(self.pipeline, "check_messages", messages, recognised=True, **named)
 
     def open_stream(self, messages: list[dict[str, Any]], named: Mapping[str, Any]) -> Do:

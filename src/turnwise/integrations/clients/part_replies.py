@@ -60,7 +60,6 @@ class Shown:
         self.number = 0
 
     def note(self, event: Any, kind: Kind) -> None:
-        """Take in an event that is shown."""
         self.number = getattr(event, "sequence_number", 0)
         if kind.what == "pass" and self.first is None:
             self.first = event
@@ -167,12 +166,10 @@ class PartsApi(ABC):
         return with_result(reply, result)
 
     def opened(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
-        """Check a request before the model is asked."""
         refuse_smuggled(given)
         return (yield from self.asked(given, named))
 
     def _checked(self, call: Call, reply: Any) -> Steps[PipelineResult | None]:
-        """Check a reply, and put what may be shown into it."""
         message, parts = self.said(plain(reply, "the reply")), self.parts(reply)
         result, new = call.asked.result, dict[str, str]()
         yield from self.others.check(self.other(parts), "check_output")

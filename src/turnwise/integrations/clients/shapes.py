@@ -105,7 +105,6 @@ def _with(item: Mapping[str, Any], message: Mapping[str, Any]) -> list[dict[str,
 
 
 def _items(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A chat message as items of the Responses API."""
     if message["role"] == "tool":
         return [{"type": _OUTPUTS[0], "call_id": message.get("tool_call_id"), "output": message["content"]}]
     calls = message.get("tool_calls") or ()
@@ -235,7 +234,6 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def is_chat_chunk(chunk: Any) -> bool:
-    """Whether a piece of a reply is one of a chat."""
     choices = getattr(chunk, "choices", None)
     return choices is not None and all(hasattr(choice, "delta") for choice in choices)
 

@@ -401,7 +401,6 @@ def _parts_of(message: Message, key: str, keys: tuple[str, ...]) -> list[tuple[A
 
 
 def _withhold(message: Message, parts: list[tuple[Any, Any]], *, tool: bool) -> None:
-    """Put in place of an answer that it is withheld."""
     if tool and "result" in message:
         kept = {key: message["result"][key] for key in ("resultType",) if key in message["result"]}
         message["result"] = {**kept, "content": [{"type": "text", "text": WITHHELD_RESULT}], "isError": True}

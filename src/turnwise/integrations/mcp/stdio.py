@@ -42,7 +42,6 @@ class Client:
         self._lock = Lock()
 
     def write(self, *messages: bytes | None) -> None:
-        """Send messages to the client, each whole."""
         with self._lock:
             for message in messages:
                 if message is not None:

@@ -89,7 +89,6 @@ class GuardedAsyncResponses(_Responses, AsyncResource):
         return HelperStream(partial(_aentered, *_helper(self, given)))
 
     async def raw_stream(self, made: dict[str, Any], **given: Any) -> _Raw:
-        """A stream for the package's helper; see `GuardedResponses.raw_stream`."""
         made["stream"] = await self.create(**given)
         return _Raw(made["stream"])
 
