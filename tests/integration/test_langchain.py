@@ -19,7 +19,7 @@ from model_api import ModelServer
 from model_api import tool as calls
 from pydantic import SecretStr
 
-from turnwise import GuardrailPipeline
+from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard import GuardrailBlocked, MemoryStateStore, SqliteStateStore
 from turnwise.integrations.langchain import GuardMiddleware
 
@@ -110,6 +110,21 @@ def test_a_turn_takes_a_reply_while_it_waits_or_its_reply_was_blocked(model: Mod
     model.say({**calls("lookup", name="bob"), "content": "I look."}, "Nobody.")
     assert texts(guarded.invoke(say("Look Bob up"), thread("a")))[-1] == "Nobody."
     assert [turn.response for turn in pipeline.load_conversation("a")] == ["I can't tell.", "Nobody."]
+
+
+def test_a_run_goes_on_in_a_process_that_knows_the_thread_by_its_messages_alone(model: ModelServer) -> None:
+    first = GuardrailPipeline(GUARD, state_store=MemoryStateStore())
+    first.check_input("Hello", conversation=Conversation(conversation_id="a"))  # so the run is turn 2 here
+    saver = InMemorySaver()
+
+    def resumed(pipeline: GuardrailPipeline, given: Any) -> Any:
+        middleware = [GuardMiddleware(pipeline)]
+        made = create_agent(chat(model), middleware=middleware, checkpointer=saver, interrupt_before=["model"])
+        return made.invoke(given, thread("a"))
+
+    resumed(first, say("Good morning"))
+    model.say("Hello!")
+    assert texts(resumed(GuardrailPipeline(GUARD), None)) == ["Good morning", "Hello!"]
 
 
 @pytest.mark.parametrize("remembers", [True, False])
