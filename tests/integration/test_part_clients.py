@@ -459,11 +459,23 @@ def test_what_was_blocked_is_left_out_of_later_items(model: ModelServer, door: M
 
 def test_a_list_that_begins_with_what_was_blocked_goes_on_without_it(model: ModelServer, door: Make) -> None:
     one = door("responses", refusal=REFUSAL)
-    said = [{"role": "user", "content": "About acme"}]
+    said: list[Any] = [{"role": "user", "content": "About acme"}]
     one.ask(said)
     refused = {"role": "assistant", "content": REFUSAL}
     one.ask([*said, refused, {"role": "user", "content": "I am jane@example.com"}])
     assert model.requests[-1]["input"] == [{"role": "user", "content": "I am [EMAIL]"}]
+
+
+def test_a_reply_that_raised_is_left_out_before_what_is_redacted(model: ModelServer, door: Make) -> None:
+    one = door("responses")
+    said: list[Any] = [{"role": "user", "content": "Hello"}]
+    model.answer = lambda body: [text("Buy acme.")]
+    with pytest.raises(GuardrailBlocked):
+        one.ask(said)
+    model.answer = fine
+    blocked = {"role": "assistant", "content": "Buy acme."}
+    one.ask([*said, blocked, {"role": "user", "content": "I am jane@example.com"}])
+    assert model.requests[-1]["input"] == [*said, {"role": "user", "content": "I am [EMAIL]"}]
 
 
 @pytest.mark.parametrize("way", ["create", "stream"])

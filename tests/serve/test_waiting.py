@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -13,6 +15,7 @@ from turnwise import GuardrailPipeline
 from turnwise.deadline import check_deadline
 from turnwise.guard import CLEAN, Guardrail, MemoryStateStore
 from turnwise.serve import ServeSettings, create_app
+from turnwise.serve.server import turn_away
 
 TestClient = pytest.importorskip("fastapi.testclient").TestClient
 
@@ -290,3 +293,32 @@ def test_the_state_store_is_asked_once_a_second_at_most():
     with serving(store=Store()) as (client, _, _):
         assert {client.get("/readyz").json()["state"] for _ in range(10)} == {"up"}
     assert Store.asked == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is done")
+def test_who_connects_late_is_refused_once_nobody_listens():
+    opened = socket.create_server(("127.0.0.1", 0))
+    address = opened.getsockname()
+    with socket.create_connection(address) as early:
+        turn_away(opened)
+        refused = []
+
+        def come_late():
+            try:
+                socket.create_connection(address, timeout=30).close()
+            except ConnectionRefusedError as error:
+                refused.append(error)
+
+        late = threading.Thread(target=come_late)
+        late.start()
+        accepted, _ = opened.accept()
+        late.join(0.2)
+        opened.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            opened.accept()
+        opened.close()
+        early.sendall(b"still here")
+        with accepted:
+            assert accepted.recv(32) == b"still here"
+        late.join(30)
+    assert len(refused) == 1
