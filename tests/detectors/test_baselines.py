@@ -30,12 +30,6 @@ def test_the_reason_of_any_turn_can_be_checked_against_the_scores(make_turns):
     assert verdict.reason == "third_party_harm F 0.830 ≥ 0.500 at turn 2"
 
 
-@pytest.mark.parametrize("threshold", [-0.1, 1.01, math.nan, -math.inf, "0.5", None, True, 10**400])
-def test_a_threshold_out_of_range_is_an_error(threshold):
-    with pytest.raises(DetectorError, match=r"any_turn: threshold must be a number in \[0, 1\], or inf"):
-        build_detector({"detector": "any_turn", "threshold": threshold})
-
-
 def test_a_calibrated_threshold_above_every_score_never_fires(make_turns):
     detector = build_detector("any_turn").with_threshold(math.nextafter(1.0, 2.0))
     assert detector.threshold == math.inf

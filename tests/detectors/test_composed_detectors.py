@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from turnwise.detectors import build_detector, check_detector, run_detector
-from turnwise.errors import TurnwiseError
 
 
 def test_combinations_may_be_nested():
@@ -67,17 +66,3 @@ def test_a_condition_may_hold_without_a_number_to_compare(make_turns):
     verdict = run_detector(build_detector("pattern:not at(F, 9) > 0.5"), make_turns(a=[0.1]))
     assert verdict.fired
     assert verdict.reason == "not at(F, 9) > 0.5 holds at turn 1"
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("pattern:slop(F) > 1", "did you mean 'slope'"),
-        ("pattern:", "the pattern is empty"),
-        ("pattern:expression=3", "must be the text of a pattern"),
-        ("pattern:expression='F > 0.5',limit=nan", "limit must be a number"),
-    ],
-)
-def test_a_pattern_that_can_t_be_read_says_so(spec, message):
-    with pytest.raises(TurnwiseError, match=message):
-        build_detector(spec)

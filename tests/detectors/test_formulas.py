@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from turnwise.detectors import build_detector, run_detector
-from turnwise.detectors.learned import Learned, features_by_turn
 from turnwise.scoring import Score, TurnScores, balance
 
 series = st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=25).map(
@@ -23,9 +22,10 @@ series = st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_siz
 BENIGN, ATTACK = (1.0, 4.0), (1.0, 1.0)
 
 
-def last_features(turns):
-    """Return the features of principle p after the last turn at which it was evaluated."""
-    return [features["p"] for features in features_by_turn(turns) if "p" in features][-1]
+def learned(weights, turns, intercept=0.0):
+    """Return the log odds of principle p after the last turn, by a model with these weights."""
+    detector = build_detector({"detector": "learned", "weights": weights, "intercept": intercept})
+    return run_detector(detector, turns).signals[-1].contributions["p"]
 
 
 def scores_of(spec, points):
@@ -35,7 +35,7 @@ def scores_of(spec, points):
         TurnScores(turn, {"p": Score(0.5, 0.3, by_turn[turn])} if turn in by_turn else {}, length=100)
         for turn in range(1, max(by_turn, default=0) + 1)
     ]
-    signals = run_detector(build_detector(spec) if isinstance(spec, str) else spec, turns).signals
+    signals = run_detector(build_detector(spec), turns).signals
     return [signals[turn - 1].score for turn, _ in points]
 
 
@@ -176,7 +176,6 @@ def test_the_features_are_what_they_say(points, second):
         )
         for turn in range(1, max(by_turn) + 1)
     ]
-    got = last_features(turns)
     numbers, values = [turn for turn, _ in points], [F for _, F in points]
     moves = [abs(later - earlier) for earlier, later in itertools.pairwise(values)]
     longest = run = 0
@@ -194,19 +193,7 @@ def test_the_features_are_what_they_say(points, second):
         "divergence": max(F - min(F, second[turn - 1]) for turn, F in points),
         "turns": math.log1p(len(values)),
     }
-    assert got == pytest.approx(expected, abs=1e-7)
+    assert {name: learned({name: 1.0}, turns) for name in expected} == pytest.approx(expected, abs=1e-7)
     weights = {name: 0.5 + number for number, name in enumerate(expected)}
     odds = -1.0 + sum(weights[name] * expected[name] for name in expected)
-    assert scores_of(Learned(weights, intercept=-1.0), points)[-1] == pytest.approx(
-        -1.0
-        + sum(
-            weights[name] * value
-            for name, value in last_features(
-                [TurnScores(t.turn, {"p": t.scores["p"]} if t.scores else {}) for t in turns]
-            ).items()
-        ),
-        abs=1e-7,
-    )
-    assert run_detector(Learned(weights, intercept=-1.0), turns).signals[-1].contributions["p"] == pytest.approx(
-        odds
-    )
+    assert learned(weights, turns, intercept=-1.0) == pytest.approx(odds)

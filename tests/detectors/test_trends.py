@@ -86,23 +86,6 @@ def test_a_turn_that_is_given_twice_divides_nothing_by_zero():
     assert signals[2].fired
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"limit": math.nan}, "limit must be a number"),
-        ({"limit": -math.inf}, "limit must be a number"),
-        ({"min_turns": 1}, "min_turns must be a whole number of at least 2, not 1"),
-        ({"min_turns": 2.5}, "min_turns must be a whole number"),
-        ({"window": 1}, "window must be a whole number of at least 2"),
-        ({"window": True}, "window must be a whole number"),
-        ({"window": 3, "min_turns": 4}, "window=3 never holds min_turns=4 turns; widen the window"),
-    ],
-)
-def test_a_parameter_of_slope_out_of_range_is_an_error(parameters, message):
-    with pytest.raises(DetectorError, match=message):
-        build_detector({"detector": "slope", **parameters})
-
-
 # Recorded balances and trust values of ten attacks and ten benign conversations of three turns. A balance of
 # -1.0 was given where F exceeded 0.65 (trust strength 0.3); everywhere else the trust strength was 1.0.
 RECORDED = {
@@ -211,19 +194,3 @@ def test_a_calibrated_threshold_cuts_the_scores_where_it_says(threshold, F):
 def test_a_threshold_out_of_range_is_an_error(value):
     with pytest.raises(DetectorError, match="trust_ema: threshold must be"):
         build_detector("trust_ema").with_threshold(value)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"alpha": 0}, r"alpha must be a number in \(0, 1\], not 0"),
-        ({"alpha": 1.5}, "alpha"),
-        ({"initial": -0.1}, "initial"),
-        ({"limit": 1.1}, "limit"),
-        ({"limit": math.inf}, "limit"),
-        ({"limit": False}, "limit"),
-    ],
-)
-def test_a_parameter_out_of_range_is_an_error(parameters, message):
-    with pytest.raises(DetectorError, match=message):
-        build_detector({"detector": "trust_ema", **parameters})

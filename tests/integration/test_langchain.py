@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import pytest
 from framework_agents import DRIFT, GUARD, LONG, RAN, record_of
 from langchain.agents import create_agent
+from langchain.agents.middleware import ModelRetryMiddleware
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langchain_openai import ChatOpenAI
@@ -18,8 +19,8 @@ from model_api import ModelServer
 from model_api import tool as calls
 from pydantic import SecretStr
 
-from turnwise import GuardrailPipeline
-from turnwise.guard import GuardrailBlocked, SqliteStateStore
+from turnwise import Conversation, GuardrailPipeline
+from turnwise.guard import GuardrailBlocked, MemoryStateStore, SqliteStateStore
 from turnwise.integrations.langchain import GuardMiddleware
 
 pytestmark = pytest.mark.integration
@@ -59,6 +60,7 @@ def test_a_blocked_prompt_never_reaches_the_model_not_even_with_the_next_one(mod
     assert texts(refused) == ["[message withheld]", "No."]
     told = refused["messages"][-1].response_metadata["turnwise"]
     assert told["blocked"] and told["pipeline_type"] == "input" and told["turn_number"] == 1
+    assert "reasons" not in told and "password" not in str(told)
     assert not model.seen
     model.say("Hello!")
     answered = guarded.invoke(say("Good morning"), thread("a"))
@@ -96,6 +98,33 @@ def test_calls_of_tools_and_what_they_give_back_are_checked(model: ModelServer) 
     assert RAN == ["jane", "mole", "[EMAIL]"]
     assert texts(state)[-1] == "I can't help with that."
     assert not any(message.tool_calls for message in state["messages"] if isinstance(message, AIMessage))
+
+
+def test_a_turn_takes_a_reply_while_it_waits_or_its_reply_was_blocked(model: ModelServer) -> None:
+    pipeline = GuardrailPipeline(GUARD, state_store=MemoryStateStore())
+    again = ModelRetryMiddleware(max_retries=1, initial_delay=0, jitter=False)
+    guard = GuardMiddleware(pipeline, on_block="raise")
+    guarded = create_agent(chat(model), [lookup], middleware=[again, guard], checkpointer=InMemorySaver())
+    model.say("The word is swordfish", "I can't tell.")
+    assert texts(guarded.invoke(say("Which word?"), thread("a")))[-1] == "I can't tell."
+    model.say({**calls("lookup", name="bob"), "content": "I look."}, "Nobody.")
+    assert texts(guarded.invoke(say("Look Bob up"), thread("a")))[-1] == "Nobody."
+    assert [turn.response for turn in pipeline.load_conversation("a")] == ["I can't tell.", "Nobody."]
+
+
+def test_a_run_goes_on_in_a_process_that_knows_the_thread_by_its_messages_alone(model: ModelServer) -> None:
+    first = GuardrailPipeline(GUARD, state_store=MemoryStateStore())
+    first.check_input("Hello", conversation=Conversation(conversation_id="a"))  # so the run is turn 2 here
+    saver = InMemorySaver()
+
+    def resumed(pipeline: GuardrailPipeline, given: Any) -> Any:
+        middleware = [GuardMiddleware(pipeline)]
+        made = create_agent(chat(model), middleware=middleware, checkpointer=saver, interrupt_before=["model"])
+        return made.invoke(given, thread("a"))
+
+    resumed(first, say("Good morning"))
+    model.say("Hello!")
+    assert texts(resumed(GuardrailPipeline(GUARD), None)) == ["Good morning", "Hello!"]
 
 
 @pytest.mark.parametrize("remembers", [True, False])

@@ -17,7 +17,6 @@ from model_api import ModelServer, call, fine, text, thinking
 from turnwise import GuardrailPipeline
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailBlocked, MemoryStateStore
-from turnwise.integrations.clients.shapes import items_sent
 
 pytest.importorskip("openai")
 pytest.importorskip("anthropic")
@@ -458,10 +457,25 @@ def test_what_was_blocked_is_left_out_of_later_items(model: ModelServer, door: M
     assert asked[0] == "I am [EMAIL]" and asked[-2:] == ["I am [EMAIL]", "Bye"]
 
 
-def test_a_list_that_begins_with_what_was_blocked_goes_on_without_it() -> None:
-    said = [{"role": "assistant", "content": "Buy acme."}, {"role": "user", "content": "I am jane@example.com"}]
-    left = items_sent(said, [{"role": "user", "content": "I am [EMAIL]"}])
-    assert left == [{"role": "user", "content": "I am [EMAIL]"}]
+def test_a_list_that_begins_with_what_was_blocked_goes_on_without_it(model: ModelServer, door: Make) -> None:
+    one = door("responses", refusal=REFUSAL)
+    said: list[Any] = [{"role": "user", "content": "About acme"}]
+    one.ask(said)
+    refused = {"role": "assistant", "content": REFUSAL}
+    one.ask([*said, refused, {"role": "user", "content": "I am jane@example.com"}])
+    assert model.requests[-1]["input"] == [{"role": "user", "content": "I am [EMAIL]"}]
+
+
+def test_a_reply_that_raised_is_left_out_before_what_is_redacted(model: ModelServer, door: Make) -> None:
+    one = door("responses")
+    said: list[Any] = [{"role": "user", "content": "Hello"}]
+    model.answer = lambda body: [text("Buy acme.")]
+    with pytest.raises(GuardrailBlocked):
+        one.ask(said)
+    model.answer = fine
+    blocked = {"role": "assistant", "content": "Buy acme."}
+    one.ask([*said, blocked, {"role": "user", "content": "I am jane@example.com"}])
+    assert model.requests[-1]["input"] == [*said, {"role": "user", "content": "I am [EMAIL]"}]
 
 
 @pytest.mark.parametrize("way", ["create", "stream"])

@@ -1,17 +1,15 @@
-"""What integrations share: finding a conversation by its name, and asking for checks in sync and async code."""
+"""What integrations share: finding a conversation by its name, and saying what is not installed."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
-from turnwise import Conversation, GuardrailPipeline
+from turnwise import GuardrailPipeline
 from turnwise.errors import StateDownError
-from turnwise.guard import GuardrailBlocked, MemoryStateStore, PipelineResult
+from turnwise.guard import MemoryStateStore
 from turnwise.integrations import Conversations, MissingExtraError
-from turnwise.integrations.checking import Steps, afinish, finish, open_turn, pipeline_call, told, was_blocked
 
 GUARD: dict[str, Any] = {"guardrails": [{"keywords": {"keywords": ["swordfish"], "action": "block"}}]}
 BEFORE = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
@@ -57,38 +55,6 @@ def test_while_the_store_is_down_what_is_held_goes_on(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(GuardrailPipeline, "find_conversation", down)
     assert found.of("chat-7", list) is chat
-
-
-def both(pipeline: GuardrailPipeline) -> Steps[list[bool]]:
-    """Ask for two checks, one after the other."""
-    first: PipelineResult = yield pipeline_call(pipeline, "check_input", "swordfish")
-    second: PipelineResult = yield pipeline_call(pipeline, "check_output", content="Fine.")
-    return [first.blocked, second.blocked]
-
-
-def test_checks_are_asked_for_alike_in_sync_and_async_code() -> None:
-    pipeline = GuardrailPipeline(GUARD)
-    assert finish(both(pipeline)) == [True, False]
-    assert asyncio.run(afinish(both(pipeline))) == [True, False]
-
-
-def test_a_turn_takes_a_response_while_it_waits_or_its_response_was_blocked() -> None:
-    pipeline, chat = GuardrailPipeline(GUARD), Conversation()
-    number = pipeline.check_input("Which word?", conversation=chat).turn_number
-    assert open_turn(chat, number) == 1
-    pipeline.check_output("swordfish", conversation=chat)
-    assert open_turn(chat, number) == 1
-    pipeline.check_output("I can't tell.", conversation=chat, turn_number=1)
-    assert open_turn(chat, number) is None and open_turn(chat, 7) is None and open_turn(chat, None) is None
-    pipeline.check_input("swordfish", conversation=chat)
-    assert was_blocked(chat, "swordfish") and not was_blocked(chat, "Which word?")
-
-
-def test_what_is_told_of_a_verdict_has_no_text() -> None:
-    result = GuardrailPipeline(GUARD).check_input("the mole said swordfish")
-    assert told(result)["blocked"] and "mole" not in repr(told(result))
-    error = GuardrailBlocked(result)
-    assert error.result is result and str(error) == "the input was blocked: keywords: 'swordfish'"
 
 
 def test_a_missing_framework_says_what_to_install() -> None:

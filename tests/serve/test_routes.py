@@ -318,9 +318,8 @@ def test_a_request_that_does_not_fit_is_told_the_field(client):
 
 
 def test_who_speaks_is_known_by_name_where_several_prompt():
-    config = CONFIG | {"session_by": "initiator"}
     about = {"initiator": "ann", "responder": "desk", "initiator_type": "human", "responder_type": "human"}
-    with TestClient(create_app(GuardrailPipeline(config), ServeSettings(explain=True))) as client:
+    with served_here(*CONFIG["guardrails"], session_by="initiator") as client:
         for name, text in (("ann", "Hello"), ("bob", "Me too"), ("desk", "Good morning.")):
             check(client, text, conversation_id="several", participants=about, participant=name)
         turns = client.get("/v1/conversations/several").json()["turns"]
@@ -389,8 +388,7 @@ class Waiting(Guardrail):
 
 
 def test_a_guardrail_that_fails_is_a_verdict_and_not_an_error():
-    pipeline = GuardrailPipeline({"guardrails": [{"use": Failing(), "name": "failing", "on_error": "warn"}]})
-    with TestClient(create_app(pipeline, ServeSettings(explain=True))) as client:
+    with served_here({"use": Failing(), "name": "failing", "on_error": "warn"}) as client:
         result = check(client, "Hello")
         assert result["details"]["failing"]["status"] == Status.FAILED and not result["blocked"]
         assert (
@@ -479,9 +477,7 @@ def test_the_openapi_has_examples_and_every_route(client):
 
 
 def test_a_text_that_is_not_read_is_told_and_counted():
-    with TestClient(
-        create_app(GuardrailPipeline({"guardrails": [{"harm": {}}]}), ServeSettings(explain=True))
-    ) as client:
+    with served_here("harm") as client:
         result = check(client, "Как мне пройти на вокзал?", conversation_id="r")
         assert result["unread"] == ["harm: not read: ru"] and not result["blocked"]
         assert result["details"]["harm"]["status"] == Status.NOT_READ and result["failures"] == []

@@ -55,11 +55,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @contextmanager
 def open_binary(path: str, encoding: str | None = None) -> Iterator[BufferedReader]:
-    """Open a file or URL for reading, unpacked and in UTF-8, without its byte order mark.
-
-    gzip, bzip2 and zstd are told by the content, whatever the name of the file. ``encoding`` is what
-    `parse_encoding` gave, None for UTF-8; Parquet stays as it is.
-    """
+    """Open a file or URL, unpacked whatever its name, in UTF-8 without byte order mark; Parquet stays as it is."""
     with _open(path) as raw:
         yield _content(raw, path, encoding)
 
@@ -71,7 +67,7 @@ def open_counted(path: str, encoding: str | None = None) -> Iterator[tuple[Buffe
         yield _content(raw, path, encoding), raw.tell
 
 
-def open_stream(path: str, wait_seconds: float = WAIT_SECONDS, encoding: str | None = None) -> BufferedReader:
+def open_stream(path: str, encoding: str | None = None) -> BufferedReader:
     """Open a pipe or device as `open_binary` does a file; a DatasetError tells that no writer came in time."""
 
     def without_waiting(name: str, flags: int) -> int:
@@ -81,7 +77,7 @@ def open_stream(path: str, wait_seconds: float = WAIT_SECONDS, encoding: str | N
         pipe = FileIO(path, opener=without_waiting)
     except OSError as error:
         raise DatasetError(f"can't read {path}: {error.strerror}") from error
-    parts = _filled(_from_pipe(pipe, path, wait_seconds))
+    parts = _filled(_from_pipe(pipe, path))
     try:
         return _content(BufferedReader(PartsReader(parts, pipe)), path, encoding)
     except BaseException:
@@ -99,7 +95,6 @@ def is_stream(path: str) -> bool:
 
 
 def is_zip(path: str) -> bool:
-    """Whether a file exists and begins as a zip archive does."""
     try:
         with to_path(path).open("rb") as file:
             return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
@@ -300,8 +295,8 @@ def _recoded(stream: BufferedReader, encoding: str) -> Iterator[bytes]:
         raise _WrongEncodingError(f"it is not {encoding} text ({reason}); see --encoding") from error
 
 
-def _from_pipe(pipe: FileIO, path: str, wait_seconds: float) -> Iterator[bytes]:
-    deadline = time.monotonic() + wait_seconds
+def _from_pipe(pipe: FileIO, path: str) -> Iterator[bytes]:
+    deadline = time.monotonic() + WAIT_SECONDS
     no_writer_yet = stat.S_ISFIFO(os.fstat(pipe.fileno()).st_mode)
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
@@ -318,7 +313,7 @@ def _from_pipe(pipe: FileIO, path: str, wait_seconds: float) -> Iterator[bytes]:
         elif poll.poll(1e3 * _POLL_SECONDS):
             no_writer_yet = False
         elif time.monotonic() > deadline:
-            raise DatasetError(f"nothing came from the pipe {path} for {wait_seconds:g} s: start its writer")
+            raise DatasetError(f"nothing came from the pipe {path} for {WAIT_SECONDS:g} s: start its writer")
 
 
 def _filled(parts: Iterator[bytes]) -> Iterator[bytes]:

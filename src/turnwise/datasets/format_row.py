@@ -202,13 +202,7 @@ def _exchange(item: Mapping[str, Any], prompt: str, response: str) -> tuple[str,
 
 
 def read_format(path: str) -> Format:
-    """Read a format of one's own from a YAML or JSON file: entries as in `Format`, those of `DatasetInfo` too.
-
-    It is named by its path. Without `fields`, the one with the texts tells it.
-
-    Raises:
-        UsageError: no such file, or an entry that can't be.
-    """
+    """Read a format of one's own, named by its path: a file of entries as in `Format` and in `DatasetInfo`."""
     try:
         given = read_yaml(to_path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:

@@ -219,24 +219,17 @@ _COLUMNS: Final = (*_NEEDED, "turn", "label")
 
 @dataclass(slots=True)
 class _Rows:
-    """What was read of one conversation: what else its rows say alike, place and message of each, each label once.
-
-    ``bad`` is the row because of which it is left out.
-    """
+    """What was read of one conversation: what its rows say alike, place and message of each, each label once."""
 
     first: int
     shared: dict[str, Any]
     messages: list[tuple[float, dict[str, str]]] = dataclasses.field(default_factory=list)
     labels: list[Any] = dataclasses.field(default_factory=list)
-    bad: BadRecord | None = None
+    bad: BadRecord | None = None  # the row because of which it is left out
 
 
 class Turns(RecordLoader):
-    """Rows in any order, so all of them are held; a column ``turn`` puts those of a conversation in order.
-
-    A conversation with a bad row is left out: without that row it would be another conversation. It is an attack
-    where one of its rows is labelled as one.
-    """
+    """Rows in any order, so all are held. A conversation with a bad row is left out: without it, it is another."""
 
     info = DatasetInfo(
         name="turns",

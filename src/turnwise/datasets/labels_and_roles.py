@@ -129,8 +129,6 @@ def with_roles(messages: list[Any], role_map: Mapping[str, str], speakers: Colle
 def parse_label_map(given: str | Mapping[Any, str] | None) -> dict[str, Label]:
     """Return what labels of a file mean, by `label_word`; ``*`` stands for every other label.
 
-    Takes ``"malicious=attack,fine=benign"``, a YAML or JSON file of ``malicious: attack``, or a mapping.
-
     >>> parse_label_map("Rude=attack, *=benign")
     {'rude': <Label.ATTACK: 'attack'>, '*': <Label.BENIGN: 'benign'>}
     """
@@ -144,8 +142,6 @@ def parse_label_map(given: str | Mapping[Any, str] | None) -> dict[str, Label]:
 
 def parse_role_map(given: str | Mapping[Any, str] | None) -> dict[str, str]:
     """Return what roles of a file mean, by the role in small letters; ``*`` stands for every other role.
-
-    Takes ``"agent=assistant,customer=user"``, a YAML or JSON file of ``agent: assistant``, or a mapping.
 
     >>> parse_role_map("Agent=assistant, *=user")
     {'agent': 'assistant', '*': 'user'}
@@ -164,7 +160,6 @@ def parse_columns(given: str | Mapping[str, str] | None) -> dict[str, str]:
 
 
 def parse_label(given: str | None) -> Label | None:
-    """Return the label of that name; None for None."""
     if given is not None and given not in tuple(Label):
         raise UnknownNameError("label", given, map(str, Label))
     return None if given is None else Label(given)

@@ -169,7 +169,6 @@ def _load(loader: Loader, path: Path) -> list[Sequence | BadRecord]:
 
 
 def _plain(read: Ordered[Sequence | BadRecord]) -> list[object]:
-    """What was read, as values that can be compared."""
     return [item if isinstance(item, BadRecord) else (item.line, to_line(item)) for item in read]
 
 

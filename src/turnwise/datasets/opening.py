@@ -213,13 +213,11 @@ def load_options(
 
 
 def detect_format(head: Head, options: LoadOptions | None = None) -> Loader:
-    """Return the loader of the one format that a file is certainly of; a DatasetError lists the choice.
-
-    Columns that the user named count under their usual names as well.
-    """
+    """Return the loader of the one format that a file is certainly of; a DatasetError lists the choice."""
     options = options or LoadOptions()
     named = options.columns
     loaders = [get_loader(name) for name in DATASETS.names()]
+    # Columns that the user named count under their usual names as well.
     renamed = replace(head, records=tuple(_in_usual_words(record, options) for record in head.records))
     reads = (head,) if renamed == head else (head, renamed)
     if head.layout is Layout.FOLDER:
@@ -314,7 +312,8 @@ def examples() -> tuple[Sequence, ...]:
 
 
 def _from_hub(name: str, format: str | None, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
-    path, rows = _open_hub(name)
+    path, config, split = _hub_parts(name)
+    rows = _hub_rows(path, config, split)
     first = list(islice(rows, RECORDS))
     if not first:
         raise DatasetError(f"hf:{name} has no rows: check its split and config")
@@ -329,15 +328,6 @@ def _from_hub(name: str, format: str | None, options: LoadOptions) -> Iterator[S
     return loader.load_records(records, path, options)
 
 
-def _open_hub(name: str) -> tuple[str, Iterator[Mapping[str, Any]]]:
-    """Return the path of a data set and its rows.
-
-    ``name`` is ``org/name`` or a local folder of data files, then ``?split=...&config=...`` where wanted.
-    """
-    path, config, split = _hub_parts(name)
-    return path, _hub_stream(path, config, split)
-
-
 def _hub_parts(name: str) -> tuple[str, str | None, str | None]:
     path, _, query = name.partition("?")
     wanted = parse_qs(query, keep_blank_values=True)
@@ -347,7 +337,7 @@ def _hub_parts(name: str) -> tuple[str, str | None, str | None]:
     return path, wanted.get("config", [None])[0], wanted.get("split", [None])[0]
 
 
-def _hub_stream(path: str, config: str | None, split: str | None) -> Iterator[Mapping[str, Any]]:
+def _hub_rows(path: str, config: str | None, split: str | None) -> Iterator[Mapping[str, Any]]:
     try:
         datasets: Any = import_module("datasets")
     except ImportError:
@@ -358,19 +348,14 @@ def _hub_stream(path: str, config: str | None, split: str | None) -> Iterator[Ma
         # The package raises its own, those of the hub client, and plain ones, by what is wrong where.
         raise DatasetError(f"hf:{path} can't be opened: {_first_line(error)}") from error
     if isinstance(loaded, datasets.IterableDatasetDict):
-        loaded = loaded[_only_split(path, list(map(str, loaded)))]
-    return _hub_rows(path, loaded)
-
-
-def _only_split(path: str, splits: list[str]) -> str:
-    if len(splits) == 1 or "train" not in splits:
-        if len(splits) != 1:
+        splits = list(map(str, loaded))
+        if len(splits) != 1 and "train" not in splits:
             raise DatasetError(f"hf:{path} has several splits: add ?split= and one of {', '.join(splits)}")
-        return splits[0]
-    return "train"
+        loaded = loaded[splits[0] if len(splits) == 1 else "train"]
+    return _plain_rows(path, loaded)
 
 
-def _hub_rows(path: str, rows: Any) -> Iterator[Mapping[str, Any]]:
+def _plain_rows(path: str, rows: Any) -> Iterator[Mapping[str, Any]]:
     try:
         for row in rows:
             # Dates and the like become text, as in a file.

@@ -109,7 +109,6 @@ _HUMAN, _ASSISTANT = _SPEAKERS = ("\n\nHuman:", "\n\nAssistant:")
 
 
 def _is_hhrlhf(head: Head) -> bool:
-    """Whether the chosen text of the first record begins with a speaker."""
     chosen = head.records[0]["chosen"]
     return isinstance(chosen, str) and chosen.startswith(_SPEAKERS)
 

@@ -86,11 +86,7 @@ def _speak(article: str) -> list[dict[str, Any]]:
 
 
 class OpenAssistant(RecordLoader):
-    """Trees, threads or single messages, one in each line, as the project exports them.
-
-    Trees and threads are streamed. Single messages can come in any order, so they are all held: 88,838 in the
-    export that is ready for training.
-    """
+    """Trees and threads, which are streamed, or single messages, which come in any order and so are all held."""
 
     info = DatasetInfo(
         name="openassistant",

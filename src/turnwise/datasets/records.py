@@ -169,11 +169,7 @@ _LONG_CELLS = _LongCells()
 
 
 def parquet_lines(path: str, rows: tuple[int, int] | None = None) -> Iterator[str]:
-    """Yield the rows of a Parquet file as JSON texts, of which DuckDB makes dates and decimals too.
-
-    Memory depends on the size of its row groups, not on its length. ``rows`` is the first row, from 0, and the
-    first no longer wanted; only row groups with wanted rows are read.
-    """
+    """Yield the rows of a Parquet file as JSON texts: all, or from the first of ``rows`` to before the second."""
     query = "SELECT to_json(t)::VARCHAR FROM read_parquet(?) t"
     if rows is not None:
         query = (
@@ -219,8 +215,6 @@ def _ask(path: str, query: str, *values: int) -> Iterator[tuple[Any, ...]]:
 def parse_json(text: str | bytes) -> Any:
     """Parse one JSON text, with NaN and Infinity as null: pandas writes them where a value is missing.
 
-    A RecordError says where it isn't UTF-8 or JSON, or which bound of `turnwise._support.bounded` it breaks.
-
     >>> parse_json('{"score": NaN}')
     {'score': None}
     """
@@ -240,7 +234,6 @@ def kind(value: object) -> str:
 
 
 def as_object(value: object) -> Mapping[str, Any]:
-    """Return a record that must be a JSON object, else raise RecordError."""
     if not isinstance(value, dict):
         raise RecordError(f"the record is {kind(value)}, not an object with fields")
     return value
@@ -268,7 +261,6 @@ def optional_text(record: Mapping[str, Any], name: str) -> str | None:
 
 
 def filled_list(record: Mapping[str, Any], name: str) -> list[Any]:
-    """Return a field that must be a list with at least one item."""
     items: list[Any] = field(record, name, list)
     if not items:
         raise RecordError(f"field {name!r} is empty: a conversation without turns")
@@ -276,7 +268,6 @@ def filled_list(record: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def text_list(record: Mapping[str, Any], name: str) -> list[str]:
-    """Return a field that must be a list of texts, at least one."""
     texts = filled_list(record, name)
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):

@@ -16,10 +16,7 @@ _MEMBERS = "members"
 
 
 class Combination(Limited):
-    """Base of detectors of detectors: a frozen dataclass with the fields ``members`` and ``limit``.
-
-    Another limit leaves the members theirs.
-    """
+    """Base of detectors of detectors: a frozen dataclass with the fields ``members`` and ``limit``."""
 
     __slots__ = ()
 
@@ -43,10 +40,7 @@ class Combination(Limited):
         return latch(state, turn, score, active=active, contributions=contributions, reason=reason)
 
     def kth_margin(self, state: State, scores: TurnScores, k: int, lacking: str) -> Signal:
-        """The signal whose score is the k-th greatest margin; `lacking` says why there is none.
-
-        A member that never fires has no margin. A principle contributes its greatest margin of any member.
-        """
+        """The signal whose score is the k-th greatest margin; a member that never fires has none."""
         margins: list[float] = []
         reasons: list[str] = []
         contributions: dict[str, float] = {}

@@ -171,7 +171,6 @@ def _read_mapping(spec: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _built(value: Any) -> Any:
-    """Build the members of a combination; they stand in lists, as texts or mappings."""
     if not isinstance(value, list | tuple):
         return value
     return tuple(build_detector(item) if isinstance(item, str | Mapping) else item for item in value)

@@ -22,10 +22,7 @@ _NAMED = re.compile(r"\s*\w+\s*=(?!=)")
 def read_parameters(
     spec: str, name: str, text: str, known: Mapping[str, Any], whole: str | None
 ) -> dict[str, Any]:
-    """The parameters behind the colon of a specification.
-
-    `whole` is the parameter that takes the text as it stands where no parameter is named; None for none.
-    """
+    """The parameters behind the colon; where none is named, `whole` takes the text as it stands."""
     if whole is not None and not _NAMED.match(text):
         return {whole: text.strip()}
     values: dict[str, Any] = {}

@@ -38,7 +38,15 @@ except ImportError as error:
 
 from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.guard import GuardrailPipeline, OnError, PipelineResult
-from turnwise.integrations.checking import REFUSAL, WITHHELD, open_turn, told, was_blocked
+from turnwise.integrations.checking import (
+    REFUSAL,
+    WITHHELD,
+    first_unanswered,
+    keep_latest,
+    open_turn,
+    told,
+    was_blocked,
+)
 
 NAME: Final = "turnwise"
 """Name of the guardrails, in the SDK's traces and errors."""
@@ -247,10 +255,7 @@ class AgentGuard:
         return prompt not in self._instead and not was_blocked(self._conversation, prompt)
 
     def _replace(self, text: str, instead: str) -> None:
-        self._instead[text] = instead
-        self._instead.move_to_end(text)
-        while len(self._instead) > _REMEMBERED:
-            self._instead.popitem(last=False)
+        keep_latest(self._instead, text, instead, _REMEMBERED)
 
     async def _may_read(self, prompt: str) -> str:
         """What may be read of a prompt; one that another process checked is checked again, by itself."""
@@ -290,14 +295,10 @@ class _Served:
 
 
 def _asked(given: str | list[TResponseInputItem]) -> list[dict[str, Any]]:
-    """The user's messages that nobody has answered."""
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     items = [cast("dict[str, Any]", item) for item in given]
-    first = len(items)
-    while first and items[first - 1].get("role") == "user":
-        first -= 1
-    return items[first:]
+    return items[first_unanswered(items, lambda item: item.get("role") == "user") :]
 
 
 def _text(item: Mapping[str, Any]) -> tuple[str, bool]:

@@ -126,7 +126,6 @@ class GuardedAsyncMessages(_Messages, AsyncResource):
     """Messages, checked, for async code."""
 
     async def enter(self, given: dict[str, Any], named: dict[str, Any]) -> tuple[Any, Any]:
-        """The package's manager of a stream, and the stream behind the guard; see `GuardedMessages.enter`."""
         from anthropic import AsyncMessageStream
 
         reply, sent = await afinish(self._streamed(given, named))

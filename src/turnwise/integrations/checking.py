@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -42,7 +43,6 @@ Steps = Generator[Do, Any, Value]
 
 
 def finish(steps: Steps[Value]) -> Value:
-    """Call everything in this thread, and return the end of it."""
     given: Any = None
     try:
         while True:
@@ -53,7 +53,6 @@ def finish(steps: Steps[Value]) -> Value:
 
 
 async def afinish(steps: Steps[Value]) -> Value:
-    """Await everything, and return the end of it."""
     given: Any = None
     try:
         while True:
@@ -101,11 +100,61 @@ def told(result: PipelineResult, *, explain: bool = True) -> dict[str, Any]:
     }
 
 
+def first_unanswered(messages: Sequence[Value], is_asked: Callable[[Value], bool]) -> int:
+    """Where the messages at the end begin that ask something, and that nobody has answered."""
+    first = len(messages)
+    while first and is_asked(messages[first - 1]):
+        first -= 1
+    return first
+
+
+def keep_latest(held: OrderedDict[str, Value], key: str, value: Value, most: int) -> int:
+    """Put a value last among at most so many, and return how many of the first ones made room."""
+    held[key] = value
+    held.move_to_end(key)
+    evicted = max(0, len(held) - most)
+    for _ in range(evicted):
+        held.popitem(last=False)
+    return evicted
+
+
+class HeldConversations:
+    """At most ``most`` conversations of a process by their ids; the one least recently used makes room."""
+
+    def __init__(self, pipeline: GuardrailPipeline, most: int) -> None:
+        self._pipeline = pipeline
+        self._most = most
+        self._held: OrderedDict[str, Conversation] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def _stored(self) -> bool:
+        """Whether a state store has conversations too, and the last word on them."""
+        state = self._pipeline.config.state
+        return self._pipeline.state_store is not None and (state is None or state.conversations)
+
+    def _holds(self, name: str) -> Conversation | None:
+        with self._lock:
+            return self._held.get(name)
+
+    def _hold(self, found: Conversation, *, instead: Conversation | None = None) -> Conversation:
+        """Hold a conversation, and return it; where another thread was faster, return the one of that thread."""
+        name = found.conversation_id
+        with self._lock:
+            now = self._held.get(name)
+            kept = found if now is None or now is instead else now
+            self._note(keep_latest(self._held, name, kept, self._most))
+        return kept
+
+    def _note(self, evicted: int) -> None:
+        """Take note that what is held has changed; called under the lock."""
+
+
 Messages = Callable[[], Sequence[Mapping[str, Any]]]
 """Gives the messages before a check, in OpenAI's shape."""
 
 
-class Conversations:
+class Conversations(HeldConversations):
     """Finds conversations: in this process, in the pipeline's state store, or from the messages so far.
 
     A state store of the pipeline has the last word. At most ``most`` conversations are held; the one least
@@ -118,10 +167,7 @@ class Conversations:
     """
 
     def __init__(self, pipeline: GuardrailPipeline, most: int = _MOST_HELD) -> None:
-        self._pipeline = pipeline
-        self._most = most
-        self._held: OrderedDict[str, Conversation] = OrderedDict()
-        self._lock = Lock()
+        super().__init__(pipeline, most)
 
     def of(self, name: str | None, before: Messages) -> Conversation:
         """Return a conversation; an unknown one begins with the messages that ``before`` gives.
@@ -130,35 +176,17 @@ class Conversations:
         says. Without a name it begins here, under a made-up one.
         """
         if name is None:
-            begun = _begun(None, before)
-            return self._hold(begun.conversation_id, begun, None)
-        with self._lock:
-            held = self._held.get(name)
-        found, state = held, self._pipeline.config.state
-        if self._pipeline.state_store is not None and (state is None or state.conversations):
-            try:
+            return self._hold(_begun(None, before))
+        found = held = self._holds(name)
+        if self._stored:
+            with suppress(StateError):
                 found = self._pipeline.find_conversation(name, held=held)
-            except StateError:
-                found = held
-        return self._hold(name, found or _begun(name, before), held)
+        return self._hold(found or _begun(name, before), instead=held)
 
     def held(self, name: str | None, before: Messages) -> Conversation:
         """Return a conversation as it is held, without asking the state store: each check does that anyway."""
-        with self._lock:
-            held = None if name is None else self._held.get(name)
+        held = None if name is None else self._holds(name)
         return self.of(name, before) if held is None else held
-
-    def _hold(self, name: str, found: Conversation, before: Conversation | None) -> Conversation:
-        """Hold a conversation in the place of the one before; return it, or that of a thread that was faster."""
-        with self._lock:
-            now = self._held.get(name)
-            if now is not None and now is not before:
-                found = now
-            self._held[name] = found
-            self._held.move_to_end(name)
-            while len(self._held) > self._most:
-                self._held.popitem(last=False)
-        return found
 
 
 def _begun(name: str | None, before: Messages) -> Conversation:

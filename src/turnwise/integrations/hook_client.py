@@ -115,18 +115,19 @@ def _failed(raw: bytes, settings: HookSettings, why: str) -> int:
     return 0
 
 
-def answer_to(event: Event, decision: str, reason: str, agent: str = "auto") -> Event:
-    """The answer to an event: ``allow`` leaves it to the agent's own permissions, which a hook must not skip.
+def is_codex(event: Event, agent: str) -> bool:
+    """Whether Codex asks: it sends the model with each event, Claude Code with the start of a session alone."""
+    return agent == "codex" or (agent == "auto" and ("model" in event or "turn_id" in event))
 
-    Codex takes no ``ask`` from a hook, so that is ``deny`` there.
-    """
+
+def answer_to(event: Event, decision: str, reason: str, agent: str = "auto") -> Event:
+    """The answer to an event: ``allow`` leaves it to the agent's own permissions, which a hook must not skip."""
     name = event.get("hook_event_name")
     if decision == "allow":
         return {}
     if name == "PreToolUse":
-        # Codex sends the model with each event, Claude Code with the start of a session alone.
-        codex = agent == "codex" or (agent == "auto" and ("model" in event or "turn_id" in event))
-        said = {"permissionDecision": "deny" if codex else decision, "permissionDecisionReason": reason}
+        decision = "deny" if is_codex(event, agent) else decision  # Codex takes no ``ask`` from a hook
+        said = {"permissionDecision": decision, "permissionDecisionReason": reason}
         return {"hookSpecificOutput": {"hookEventName": name, **said}}
     if name == "PermissionRequest":
         refused = {"behavior": "deny", "message": reason}

@@ -19,7 +19,7 @@ from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.errors import TurnwiseError
 from turnwise.guard import GuardrailPipeline, PipelineResult, SqliteStateStore
 from turnwise.guard.tool_texts import Arguments
-from turnwise.integrations.hook_client import MOST, Event, HookSettings, answer_to, own_folder
+from turnwise.integrations.hook_client import MOST, Event, HookSettings, answer_to, is_codex, own_folder
 
 DEFAULT_PRESET: Final = "agent"
 
@@ -81,7 +81,7 @@ def _answer_to_result(
     reason = (
         f"{WITHHELD_RESULT} {_told(result)}" if result.blocked else "turnwise: secrets are left out of the result"
     )
-    codex = agent == "codex" or (agent == "auto" and ("model" in event or "turn_id" in event))
+    codex = is_codex(event, agent)
     said = answer_to(event, "deny", reason, agent) if result.blocked or codex else {}
     if not codex:
         updated = _withheld(response) if result.blocked else json.loads(texts.redacted(redactions))

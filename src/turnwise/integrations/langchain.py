@@ -34,6 +34,7 @@ from turnwise.integrations.checking import (
     Steps,
     afinish,
     finish,
+    first_unanswered,
     open_turn,
     pipeline_call,
     told,
@@ -116,7 +117,6 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
 
     @hook_config(can_jump_to=["end"])
     async def abefore_agent(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Check the messages of the user that nobody has answered."""
         chat = await asyncio.to_thread(self._begun, state, runtime)  # a state store may be asked
         return await afinish(self._prompts(state, runtime, chat))
 
@@ -174,7 +174,6 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Check the model's reply and the tool calls that it asks for, before they become messages."""
         show = self._show(request)
         try:
             response = await handler(_quiet(request, show))
@@ -245,7 +244,6 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        """Check what a tool gave back before the model reads it."""
         return await afinish(self._given(request, await handler(request)))
 
     def _given(
@@ -300,12 +298,9 @@ class _StreamStopped(Exception):  # noqa: N818 - it stops a model, and nobody se
 
 
 class _ReplyStream(BaseCallbackHandler):
-    """A callback of a model that feeds its tokens to the guard, and writes what may be shown.
+    """A callback of a model that feeds its tokens to the guard, where wanted, and writes what may be shown."""
 
-    LangChain's models stream because it has the two methods ``tap_output...``. ``opened`` opens the stream of the
-    guard; it is None where replies are not shown while they come.
-    """
-
+    # LangChain's models stream because this has the two methods ``tap_output...``.
     run_inline = True
     raise_error = True
 
@@ -316,7 +311,6 @@ class _ReplyStream(BaseCallbackHandler):
 
     @property
     def wanted(self) -> bool:
-        """Whether replies are shown while they come."""
         return self._opened is not None
 
     def tap_output_iter(self, run_id: UUID, output: Iterator[Any]) -> Iterator[Any]:
@@ -374,10 +368,7 @@ def _quiet(request: ModelRequest[Any], show: _ReplyStream) -> ModelRequest[Any]:
 
 def _first_new(messages: Sequence[AnyMessage]) -> int:
     """Where the user's messages begin that nobody has answered."""
-    first = len(messages)
-    while first and messages[first - 1].type == "human":
-        first -= 1
-    return first
+    return first_unanswered(messages, lambda message: message.type == "human")
 
 
 def _plain(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
@@ -396,10 +387,8 @@ def _with_text(message: BaseMessage, text: str) -> str | list[str | dict[str, An
 
 
 def _changed(message: AIMessage, checks: Sequence[PipelineResult], *, explain: bool) -> AIMessage:
-    """A message with what was redacted; the same object where nothing was.
-
-    ``checks`` are of its text where that was checked, then of its calls, then of those that can't be read.
-    """
+    """A message with what was redacted; the same object where nothing was."""
+    # Checks are of its text where that was checked, then of its calls, then of those that can't be read.
     readable, others = message.tool_calls, message.invalid_tool_calls
     first = len(checks) - len(readable) - len(others)
     text = checks[0].text if first else message.text

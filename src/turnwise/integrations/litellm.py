@@ -17,16 +17,14 @@ import json
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from copy import deepcopy
-from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.errors import StateError, TurnwiseError, UsageError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, Mode, open_state_store
 from turnwise.guard.messages.checking import unchecked
-from turnwise.guard.names import canonical_name
-from turnwise.integrations.checking import afinish
-from turnwise.integrations.clients.calls import Asked, Guarding, ask, of_reply
+from turnwise.integrations.checking import afinish, keep_latest
+from turnwise.integrations.clients.calls import Asked, Guarding, ask, caller_of_proxy, of_reply
 from turnwise.integrations.clients.shapes import (
     Events,
     as_message,
@@ -162,10 +160,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
             if changed and kind in _PASSED_ON:
                 raise UnreadError(kind, "a request is sent as it came, so nothing can be replaced", "take it out")
         except TurnwiseError as error:
-            if not self._passes(error):
-                raise _refused(error, explain=self._explain) from (
-                    None if isinstance(error, GuardrailBlocked) else error
-                )
+            self._refuse(error)
         return data
 
     async def async_post_call_success_hook(
@@ -176,10 +171,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
             tree = plain(response, "the reply")
             changed = await self._check_reply(tree, data, user_api_key_dict, lambda: tree)
         except TurnwiseError as error:
-            if not self._passes(error):
-                raise _refused(error, explain=self._explain) from (
-                    None if isinstance(error, GuardrailBlocked) else error
-                )
+            self._refuse(error)
             return response
         if changed and tree is not response:
             built = type(response)(**tree)
@@ -234,8 +226,13 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         """Whether what can't be read may pass, since the mode of the pipeline refuses nothing."""
         return isinstance(error, UnreadError) and self.pipeline.mode is not Mode.ON
 
+    def _refuse(self, error: TurnwiseError) -> None:
+        """Answer a request that does not go on, unless it may pass all the same."""
+        if not self._passes(error):
+            cause = None if isinstance(error, GuardrailBlocked) else error
+            raise _refused(error, explain=self._explain) from cause
+
     async def _check_tool(self, data: dict[str, Any]) -> None:
-        """Check the call of a tool of an MCP server."""
         name, arguments = str(data.get("mcp_tool_name") or "unknown"), data.get("mcp_arguments") or {}
         result = await self.pipeline.acheck_tool_call(name, arguments)
         if result.blocked:
@@ -297,9 +294,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
     def _remember(self, data: Mapping[str, Any], asked: Asked) -> None:
         """Hold the messages of a request as the caller sent them, until the reply comes."""
         with self._lock:
-            self._asked[str(data.get("litellm_call_id"))] = asked
-            while len(self._asked) > _ASKED:
-                self._asked.popitem(last=False)
+            keep_latest(self._asked, str(data.get("litellm_call_id")), asked, _ASKED)
 
     def _recall(self, data: Mapping[str, Any]) -> Asked:
         with self._lock:
@@ -327,18 +322,8 @@ def _refuse_unseen(data: Mapping[str, Any], kind: str, *, replies: bool) -> None
 
 
 def _named(user: Any, data: dict[str, Any]) -> dict[str, Any]:
-    """Whose conversation a request belongs to."""
-    api_key, end_user = (str(getattr(user, key, None) or "") for key in ("api_key", "end_user_id"))
-    end_user = canonical_name(end_user)
-    scope = f"{api_key}|{end_user}"
-    named: dict[str, Any] = {"scope": scope}
-    if end_user or api_key:
-        named["key"] = end_user or api_key
-    session = get_session_id_from_request_data(data)
-    if session:
-        # Hashed with whose it is, so that names of two API keys never meet.
-        named["conversation_id"] = f"litellm-{sha256(f'{scope}|{session}'.encode()).hexdigest()[:32]}"
-    return named
+    api_key, end_user = (getattr(user, key, None) for key in ("api_key", "end_user_id"))
+    return caller_of_proxy(api_key, end_user, get_session_id_from_request_data(data))
 
 
 def _refused(error: TurnwiseError, *, explain: bool) -> HTTPException:

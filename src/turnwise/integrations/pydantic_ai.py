@@ -31,7 +31,7 @@ except ImportError as error:
 from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.errors import UsageError
 from turnwise.guard import AsyncOutputStream, GuardrailBlocked, GuardrailPipeline, OnError, PipelineResult
-from turnwise.integrations.checking import REFUSAL, WITHHELD, Conversations, open_turn, told
+from turnwise.integrations.checking import REFUSAL, WITHHELD, Conversations, first_unanswered, open_turn, told
 
 RESULT: Final = "turnwise"
 """Key in a response's ``metadata`` under which the verdict stands."""
@@ -108,7 +108,7 @@ class Guard(AbstractCapability[Any]):
     ) -> m.ModelResponse:
         """Check what nobody has answered yet, and ask the model where nothing was blocked."""
         messages = ctx.messages
-        first = _first_new(messages)
+        first = first_unanswered(messages, lambda message: isinstance(message, m.ModelRequest))
         if self._chat is None:
             earlier = messages[:first]
             self._chat = await asyncio.to_thread(
@@ -244,7 +244,6 @@ class Guard(AbstractCapability[Any]):
         return part, None
 
     async def _call(self, part: m.BaseToolCallPart) -> tuple[Any, PipelineResult | None]:
-        """Check a call of a tool."""
         given = part.args if isinstance(part.args, str) else json.dumps(part.args or {}, ensure_ascii=False)
         result = await self._pipeline.acheck_tool_call(
             part.tool_name, given, conversation=self._conversation, call_id=part.tool_call_id, **self._where
@@ -390,7 +389,6 @@ class _GuardedStream(StreamedResponse):
 
 
 def _piece(event: Any) -> str:
-    """The text that an event of a reply brings."""
     if isinstance(event, m.PartStartEvent) and isinstance(event.part, m.TextPart):
         return event.part.content
     if isinstance(event, m.PartDeltaEvent) and isinstance(event.delta, m.TextPartDelta):
@@ -422,14 +420,6 @@ def _read(content: Any) -> tuple[str, list[Any]]:
     contents = [content] if isinstance(content, str) else list(content)
     texts = [one if isinstance(one, str) else one.content for one in contents if _is_text(one)]
     return "\n".join(texts), [one for one in contents if not _is_text(one)]
-
-
-def _first_new(messages: Sequence[m.ModelMessage]) -> int:
-    """Where the messages begin that the model has not answered."""
-    first = len(messages)
-    while first and isinstance(messages[first - 1], m.ModelRequest):
-        first -= 1
-    return first
 
 
 def _plain(messages: Sequence[m.ModelMessage]) -> list[dict[str, Any]]:

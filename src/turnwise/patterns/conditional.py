@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.patterns.expression import Expression, KOf, call
-from turnwise.patterns.function_table import MAX_TURN, Cell, Kind, Update, define
+from turnwise.patterns.function_table import MAX_TURN, Cell, Kind, define, without_parameters
 from turnwise.patterns.sql_fold import Fold, Term, before_of, number_term, set_field
 
 
@@ -22,15 +22,13 @@ def _times(fold: Fold, c: Term) -> str:
     return set_field(fold, c.level, f"CASE WHEN {c.sql} THEN {{o}} + 1 ELSE {{o}} END", "0e0")
 
 
-def _streak() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, held: bool | None) -> Any:
-        if held:
-            longest, run, end = cell
-            run = run + 1 if end == turn - 1 else 1
-            cell[:] = max(longest, run), run, turn
-        return cell[0]
-
-    return [0, 0, 0], update
+@without_parameters(0, 0, 0)
+def _streak(cell: Cell, turn: int, held: bool | None) -> Any:
+    if held:
+        longest, run, end = cell
+        run = run + 1 if end == turn - 1 else 1
+        cell[:] = max(longest, run), run, turn
+    return cell[0]
 
 
 def _streak_sql(fold: Fold, c: Term, turn: str) -> Term:
@@ -47,15 +45,13 @@ def streak(condition: Expression) -> Expression:
     return call("streak", condition)
 
 
-def _current_streak() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, held: bool | None) -> Any:
-        if not held:
-            return 0
-        run: int = cell[0] + 1 if cell[1] == turn - 1 else 1
-        cell[:] = run, turn
-        return run
-
-    return [0, 0], update
+@without_parameters(0, 0)
+def _current_streak(cell: Cell, turn: int, held: bool | None) -> Any:
+    if not held:
+        return 0
+    run: int = cell[0] + 1 if cell[1] == turn - 1 else 1
+    cell[:] = run, turn
+    return run
 
 
 def _current_streak_sql(fold: Fold, c: Term, turn: str) -> Term:
@@ -69,13 +65,11 @@ def current_streak(condition: Expression) -> Expression:
     return call("current_streak", condition)
 
 
-def _count() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, held: bool | None) -> Any:
-        if held:
-            cell[0] += 1
-        return cell[0]
-
-    return [0], update
+@without_parameters(0)
+def _count(cell: Cell, turn: int, held: bool | None) -> Any:
+    if held:
+        cell[0] += 1
+    return cell[0]
 
 
 def _count_sql(fold: Fold, c: Term, turn: str) -> Term:
@@ -88,14 +82,12 @@ def count(condition: Expression) -> Expression:
     return call("count", condition)
 
 
-def _share() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, held: bool | None) -> Any:
-        if held is not None:
-            cell[0] += held
-            cell[1] += 1
-        return cell[0] / cell[1] if cell[1] else None
-
-    return [0, 0], update
+@without_parameters(0, 0)
+def _share(cell: Cell, turn: int, held: bool | None) -> Any:
+    if held is not None:
+        cell[0] += held
+        cell[1] += 1
+    return cell[0] / cell[1] if cell[1] else None
 
 
 def _share_sql(fold: Fold, c: Term, turn: str) -> Term:
@@ -112,13 +104,11 @@ def share(condition: Expression) -> Expression:
     return call("share", condition)
 
 
-def _any() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, held: bool | None) -> Any:
-        if held:
-            cell[0] = True
-        return cell[0]
-
-    return [False], update
+@without_parameters(False)
+def _any(cell: Cell, turn: int, held: bool | None) -> Any:
+    if held:
+        cell[0] = True
+    return cell[0]
 
 
 def _any_sql(fold: Fold, c: Term, turn: str) -> Term:
@@ -131,13 +121,11 @@ def any_(condition: Expression) -> Expression:
     return call("any", condition)
 
 
-def _all() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, held: bool | None) -> Any:
-        if held is not None:
-            cell[0] = held and cell[0] is not False
-        return cell[0] is True
-
-    return [None], update
+@without_parameters(None)
+def _all(cell: Cell, turn: int, held: bool | None) -> Any:
+    if held is not None:
+        cell[0] = held and cell[0] is not False
+    return cell[0] is True
 
 
 def _all_sql(fold: Fold, c: Term, turn: str) -> Term:
@@ -151,13 +139,11 @@ def all_(condition: Expression) -> Expression:
     return call("all", condition)
 
 
-def _turns_since() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, held: bool | None) -> Any:
-        if held:
-            cell[0] = turn
-        return None if cell[0] is None else turn - cell[0]
-
-    return [None], update
+@without_parameters(None)
+def _turns_since(cell: Cell, turn: int, held: bool | None) -> Any:
+    if held:
+        cell[0] = turn
+    return None if cell[0] is None else turn - cell[0]
 
 
 def _turns_since_sql(fold: Fold, c: Term, turn: str) -> Term:

@@ -19,7 +19,6 @@ ArithmeticOperator = Literal["+", "-", "*", "/"]
 ComparisonOperator = Literal["<", "<=", ">", ">=", "==", "!="]
 
 COMPARISONS: tuple[str, ...] = get_args(ComparisonOperator)
-ARITHMETIC: tuple[str, ...] = get_args(ArithmeticOperator)
 
 MAX_SIZE = 1_000
 """Nodes of a tree, at most, with those that named patterns stand for."""
@@ -193,14 +192,6 @@ def require(kind: Kind, operand: object, where: str) -> None:
         raise PatternError(f"{where} takes a {kind}, but {mismatch(operand)}")
 
 
-def require_conditions(where: str, operands: tuple[Expression, ...], least: int) -> None:
-    """Raise PatternError unless there are so many operands, all conditions."""
-    if len(operands) < least:
-        raise PatternError(f"{where} takes at least {least} condition{'s' if least > 1 else ''}")
-    for operand in operands:
-        require(Kind.CONDITION, operand, where)
-
-
 def mismatch(operand: Expression) -> str:
     """Say why an expression is not of the other kind, and how to mend it."""
     shown = shortened(str(operand))
@@ -261,17 +252,11 @@ class Negative(NumberExpression):
 class _OfTwoNumbers(Expression):
     """Two numbers with an operator between them."""
 
-    operators: ClassVar[tuple[str, ...]]
-    noun: ClassVar[str]
-    """What an operator of the node is called in messages."""
-
     operator: str
     left: Expression
     right: Expression
 
     def _check(self) -> None:
-        if self.operator not in self.operators:
-            raise PatternError(f"unknown {self.noun} {self.operator!r}: use {' '.join(self.operators)}")
         require(Kind.NUMBER, self.left, self.operator)
         require(Kind.NUMBER, self.right, self.operator)
 
@@ -283,9 +268,6 @@ class _OfTwoNumbers(Expression):
 class Arithmetic(_OfTwoNumbers, NumberExpression):
     """Two numbers with ``+``, ``-``, ``*`` or ``/`` between them."""
 
-    operators: ClassVar = ARITHMETIC
-    noun: ClassVar = "operator"
-
     operator: ArithmeticOperator
 
     def written(self) -> tuple[str, int]:
@@ -296,9 +278,6 @@ class Arithmetic(_OfTwoNumbers, NumberExpression):
 @dataclass(frozen=True, slots=True)
 class Comparison(_OfTwoNumbers, ConditionExpression):
     """Two numbers with ``<``, ``<=``, ``>``, ``>=``, ``==`` or ``!=`` between them."""
-
-    operators: ClassVar = COMPARISONS
-    noun: ClassVar = "comparison"
 
     operator: ComparisonOperator
 
@@ -332,7 +311,8 @@ class _Joint(ConditionExpression):
     operands: tuple[Expression, ...]
 
     def _check(self) -> None:
-        require_conditions(self.word, self.operands, 2)
+        for operand in self.operands:
+            require(Kind.CONDITION, operand, self.word)
 
     def children(self) -> tuple[Expression, ...]:
         return self.operands
@@ -360,11 +340,7 @@ class Or(_Joint):
 
 @dataclass(frozen=True, slots=True)
 class Call(Expression):
-    """A function with its argument and parameters: ``slope(x, window=5)``.
-
-    ``parameters`` are (name, value) in the order of the definition. Defaults are filled in here, and one that may
-    be left out is absent. Whole numbers are ints, others floats.
-    """
+    """A function with its argument and parameters, in the order of the definition: ``slope(x, window=5)``."""
 
     function: str
     argument: Expression
@@ -377,13 +353,11 @@ class Call(Expression):
         given = dict(self.parameters)
         values: list[tuple[str, float]] = []
         for parameter in definition.parameters:
-            value = given.pop(parameter.name, parameter.default)
+            value = given.get(parameter.name, parameter.default)
             if value is not None:
                 values.append((parameter.name, parameter.read(self.function, value)))
             elif parameter.required:
                 raise PatternError(f"{self.function} needs {parameter.name}")
-        if given:
-            raise PatternError(f"{self.function} has no parameter {next(iter(given))!r}; leave it out")
         object.__setattr__(self, "parameters", tuple(values))
         if self.function == "rise" and values[0][1] >= values[1][1]:
             raise PatternError(
@@ -414,7 +388,10 @@ class KOf(ConditionExpression):
     operands: tuple[Expression, ...]
 
     def _check(self) -> None:
-        require_conditions("k_of", self.operands, 1)
+        if not self.operands:
+            raise PatternError("k_of takes at least 1 condition")
+        for operand in self.operands:
+            require(Kind.CONDITION, operand, "k_of")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= len(self.operands):
             raise PatternError(
                 f"k of k_of must be a whole number from 1 to its {len(self.operands)} conditions, not {self.k!r}"
@@ -429,11 +406,7 @@ class KOf(ConditionExpression):
 
 @dataclass(frozen=True, slots=True)
 class Named(Expression):
-    """A named pattern.
-
-    ``arguments`` are (parameter, expression) of those that were given, in the order of the pattern's parameters.
-    ``body`` is what it stands for and what is evaluated, with arguments and defaults put in.
-    """
+    """A named pattern with the arguments that were given; ``body`` is what it stands for, with all put in."""
 
     name: str
     arguments: tuple[tuple[str, Expression], ...]

@@ -42,6 +42,11 @@ def bounded(value: float) -> float | None:
     return value if -LARGEST <= value <= LARGEST else None
 
 
+def without_parameters(*start: Any) -> Callable[[Update], Callable[[], tuple[Cell, Update]]]:
+    """Make an update the live form of a function without parameters, whose cell holds `start` at first."""
+    return lambda update: lambda: ([*start], update)
+
+
 class Kind(StrEnum):
     """What an expression is at a turn: a number, or a condition that holds or does not."""
 
@@ -50,10 +55,7 @@ class Kind(StrEnum):
 
 
 class Function(str):
-    """The name of a function of the language, one of `FUNCTIONS`.
-
-    The digest of a saved state is made of its repr, among other things, so that has to stay as it is.
-    """
+    """The name of a function; its repr goes into the digest of saved states, so it has to stay as it is."""
 
     __slots__ = ()
 
@@ -63,20 +65,16 @@ class Function(str):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A number that a function takes beside its argument, the same at every turn.
-
-    ``low`` and ``high`` are allowed values, except that ``above`` excludes ``low``. Without a ``default`` it may
-    be left out altogether, unless it is ``required``. ``by_name``: it is written ``name=value``.
-    """
+    """A number that a function takes beside its argument, the same at every turn; in [low, high]."""
 
     name: str
     low: float = -LARGEST
     high: float = LARGEST
     whole: bool = False
-    above: bool = False
+    above: bool = False  # excludes `low`
     default: float | None = None
     required: bool = False
-    by_name: bool = True
+    by_name: bool = True  # written ``name=value``
 
     def read(self, function: str, value: object) -> float | int:
         """Return a value as an int where the parameter is whole, else as a float; PatternError out of range.
@@ -102,19 +100,14 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A function of the language: what it takes and gives, and how it is evaluated, live and in SQL.
-
-    ``live`` makes, from the parameters by name, the cell before the first turn and the update of a turn. ``sql``
-    makes the value from the fold, the argument, the present turn number and the parameters. ``pointwise``: it
-    depends on the present turn alone.
-    """
+    """A function of the language: what it takes and gives, and how it is evaluated, live and in SQL."""
 
     of: Kind
     gives: Kind
     parameters: tuple[Parameter, ...]
     live: Callable[..., tuple[Cell, Update]]
     sql: Callable[..., Term]
-    pointwise: bool = False
+    pointwise: bool = False  # it depends on the present turn alone
 
 
 FUNCTIONS: dict[str, Definition] = {}
@@ -129,10 +122,7 @@ def define(
     gives: Kind = Kind.NUMBER,
     pointwise: bool = False,
 ) -> Callable[[PythonForm], PythonForm]:
-    """Return a decorator that defines a function under the name of its Python form; arguments as in `Definition`.
-
-    The Python form takes the argument and the parameters. Its name ends in ``_`` where Python has one like it.
-    """
+    """Define a function under the name of its Python form, which ends in ``_`` where Python has one like it."""
 
     def defined(form: PythonForm) -> PythonForm:
         name = form.__name__.removesuffix("_")

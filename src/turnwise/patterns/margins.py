@@ -13,7 +13,7 @@ from functools import partial
 
 from turnwise.patterns.expression import And, Call, Comparison, ComparisonOperator, Expression, KOf, Named, Not, Or
 from turnwise.patterns.function_table import Cell
-from turnwise.patterns.program import Program, Step, Values
+from turnwise.patterns.program import Program, Step, Values, negative
 
 _STRICT = frozenset({">", "<", "!="})
 """Comparisons that do not hold at a margin of 0."""
@@ -79,10 +79,8 @@ def _or_infinite(at: int) -> Step:
 
 
 def _strictness(node: Expression) -> bool | None:
-    """Whether a condition holds where its margin is above 0 (True) or at least 0 (False); None where parts differ.
-
-    In floating point x - y is 0 only where x equals y, so the margin decides wherever all comparisons are alike.
-    """
+    """Whether a condition holds at margins above 0 (True), or also at 0 (False); None where parts differ."""
+    # In floating point x - y is 0 only where x equals y, so the margin decides wherever all comparisons are alike.
     match node:
         case Comparison(sign):
             return sign in _STRICT
@@ -110,7 +108,7 @@ def _margin(
         case Comparison(sign, left, right):
             return _distance(sign, program.value(left), program.value(right), untold)
         case Not(operand):
-            return _turned(of(program, operand))
+            return negative(of(program, operand))
         case And(operands):
             return ranked([of(program, operand) for operand in operands], len(operands))
         case Or(operands):
@@ -134,10 +132,6 @@ def _distance(sign: ComparisonOperator, left: int, right: int, untold: float | N
         return untold if x is None or y is None else -abs(x - y) if sign == "==" else abs(x - y)
 
     return equality if sign in ("==", "!=") else apart
-
-
-def _turned(at: int) -> Step:
-    return lambda values: None if values[at] is None else -values[at]
 
 
 def _ranked(places: list[int], k: int) -> Step:

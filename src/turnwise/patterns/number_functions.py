@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 from turnwise.patterns.expression import Expression, call
-from turnwise.patterns.function_table import MAX_TURN, MAX_WINDOW, Cell, Parameter, Update, bounded, define
+from turnwise.patterns.function_table import (
+    MAX_TURN,
+    MAX_WINDOW,
+    Cell,
+    Parameter,
+    Update,
+    bounded,
+    define,
+    without_parameters,
+)
 from turnwise.patterns.sql_fold import Fold, Term, before_of, number, number_term, set_field
 
 
@@ -21,6 +31,11 @@ def _kept(update: str) -> Callable[[Fold, Term, str], Term]:
         return number_term(set_field(fold, x.level, update.replace("{x}", x.sql)), x.level, x.low, x.high)
 
     return make
+
+
+def _where_known(x: str, update: str) -> str:
+    """The update of a field that changes only where a number is defined."""
+    return f"CASE WHEN {x} IS NULL THEN {{o}} ELSE {update} END"
 
 
 def _at_sql(fold: Fold, x: Term, turn: str, k: int) -> Term:
@@ -43,13 +58,11 @@ def at(x: Expression | float, k: int) -> Expression:
     return call("at", x, k=k)
 
 
-def _first() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> Any:
-        if cell[0] is None:
-            cell[0] = x
-        return cell[0]
-
-    return [None], update
+@without_parameters(None)
+def _first(cell: Cell, turn: int, x: float | None) -> Any:
+    if cell[0] is None:
+        cell[0] = x
+    return cell[0]
 
 
 @define(_first, _kept("coalesce({o}, {x})"))
@@ -58,13 +71,11 @@ def first(x: Expression | float) -> Expression:
     return call("first", x)
 
 
-def _last() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> Any:
-        if x is not None:
-            cell[0] = x
-        return cell[0]
-
-    return [None], update
+@without_parameters(None)
+def _last(cell: Cell, turn: int, x: float | None) -> Any:
+    if x is not None:
+        cell[0] = x
+    return cell[0]
 
 
 @define(_last, _kept("coalesce({x}, {o})"))
@@ -73,55 +84,44 @@ def last(x: Expression | float) -> Expression:
     return call("last", x)
 
 
-def _peak() -> tuple[Cell, Update]:
+def _extreme(is_beyond: Callable[[float, float], bool]) -> Callable[[], tuple[Cell, Update]]:
+    @without_parameters(None)
     def update(cell: Cell, turn: int, x: float | None) -> Any:
-        value: float | None = cell[0]
-        if x is not None and (value is None or x > value):
-            cell[0] = value = x
-        return value
+        if x is not None and (cell[0] is None or is_beyond(x, cell[0])):
+            cell[0] = x
+        return cell[0]
 
-    return [None], update
+    return update
 
 
-@define(_peak, _kept("greatest({o}, {x})"))
+@define(_extreme(operator.gt), _kept("greatest({o}, {x})"))
 def peak(x: Expression | float) -> Expression:
     """Return the highest value of x so far."""
     return call("peak", x)
 
 
-def _low() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> Any:
-        value: float | None = cell[0]
-        if x is not None and (value is None or x < value):
-            cell[0] = value = x
-        return value
-
-    return [None], update
-
-
-@define(_low, _kept("least({o}, {x})"))
+@define(_extreme(operator.lt), _kept("least({o}, {x})"))
 def low(x: Expression | float) -> Expression:
     """Return the lowest value of x so far."""
     return call("low", x)
 
 
-def _mean() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> Any:
-        if x is not None:
-            cell[0] += 1
-            cell[1] += (x - cell[1]) / cell[0]
-        return bounded(cell[1]) if cell[0] else None
+@without_parameters(0, 0.0)
+def _mean(cell: Cell, turn: int, x: float | None) -> Any:
+    if x is not None:
+        cell[0] += 1
+        cell[1] += (x - cell[1]) / cell[0]
+    return bounded(cell[1]) if cell[0] else None
 
-    return [0, 0.0], update
+
+def _mean_of(fold: Fold, level: int, x: str) -> str:
+    n = set_field(fold, level, _where_known(x, "{o} + 1"), "0e0")
+    before = "coalesce({o}, 0e0)"
+    return set_field(fold, level, _where_known(x, f"{before} + ({x} - {before}) / ({before_of(n)} + 1)"))
 
 
 def _mean_sql(fold: Fold, x: Term, turn: str) -> Term:
-    n = set_field(fold, x.level, f"CASE WHEN {x.sql} IS NULL THEN {{o}} ELSE {{o}} + 1 END", "0e0")
-    before = "coalesce({o}, 0e0)"
-    mean = f"{before} + ({x.sql} - {before}) / ({before_of(n)} + 1)"
-    return number_term(
-        set_field(fold, x.level, f"CASE WHEN {x.sql} IS NULL THEN {{o}} ELSE {mean} END"), x.level, x.low, x.high
-    )
+    return number_term(_mean_of(fold, x.level, x.sql), x.level, x.low, x.high)
 
 
 @define(_mean, _mean_sql)
@@ -156,14 +156,12 @@ def rise(x: Expression | float, i: int, j: int) -> Expression:
     return call("rise", x, i=i, j=j)
 
 
-def _delta() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> Any:
-        if x is None:
-            return None
-        before, cell[0] = cell[0], x
-        return None if before is None else bounded(x - before)
-
-    return [None], update
+@without_parameters(None)
+def _delta(cell: Cell, turn: int, x: float | None) -> Any:
+    if x is None:
+        return None
+    before, cell[0] = cell[0], x
+    return None if before is None else bounded(x - before)
 
 
 def _delta_sql(fold: Fold, x: Term, turn: str) -> Term:
@@ -178,16 +176,14 @@ def delta(x: Expression | float) -> Expression:
     return call("delta", x)
 
 
-def _drop() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> Any:
-        if x is not None:
-            cell[1] = x
-            if cell[0] is None or x > cell[0]:
-                cell[0] = x
-        peak, last = cell
-        return None if peak is None else bounded(peak - last)
-
-    return [None, None], update
+@without_parameters(None, None)
+def _drop(cell: Cell, turn: int, x: float | None) -> Any:
+    if x is not None:
+        cell[1] = x
+        if cell[0] is None or x > cell[0]:
+            cell[0] = x
+    peak, last = cell
+    return None if peak is None else bounded(peak - last)
 
 
 def _drop_sql(fold: Fold, x: Term, turn: str) -> Term:
@@ -248,25 +244,24 @@ def _slope_of_last_sql(fold: Fold, x: Term, turn: str, window: int) -> Term:
     return Term(f"CASE WHEN {tt} > 0 THEN {tx} / {tt} END", level + 1)
 
 
+@without_parameters(0, 0.0, 0.0, 0.0, 0.0)
+def _slope_of_all(cell: Cell, turn: int, x: float | None) -> Any:
+    n, mean_t, mean_x, tt, tx = cell
+    if x is not None:
+        # Welford's update keeps the sums exact over long conversations and far from zero: B. P. Welford, "Note on
+        # a method for calculating corrected sums of squares and products", Technometrics 4 (1962).
+        n += 1
+        from_mean = turn - mean_t
+        mean_t += from_mean / n
+        mean_x += (x - mean_x) / n
+        tt += from_mean * (turn - mean_t)
+        tx += from_mean * (x - mean_x)
+        cell[:] = n, mean_t, mean_x, tt, tx
+    return bounded(tx / tt) if n > 1 else None
+
+
 def _slope(window: int | None = None) -> tuple[Cell, Update]:
-    if window is not None:
-        return _slope_of_last(window)
-
-    def update(cell: Cell, turn: int, x: float | None) -> Any:
-        n, mean_t, mean_x, tt, tx = cell
-        if x is not None:
-            # Welford's update keeps the sums exact over long conversations and far from zero: B. P. Welford, "Note
-            # on a method for calculating corrected sums of squares and products", Technometrics 4 (1962).
-            n += 1
-            from_mean = turn - mean_t
-            mean_t += from_mean / n
-            mean_x += (x - mean_x) / n
-            tt += from_mean * (turn - mean_t)
-            tx += from_mean * (x - mean_x)
-            cell[:] = n, mean_t, mean_x, tt, tx
-        return bounded(tx / tt) if n > 1 else None
-
-    return [0, 0.0, 0.0, 0.0, 0.0], update
+    return _slope_of_all() if window is None else _slope_of_last(window)
 
 
 def _slope_sql(fold: Fold, x: Term, turn: str, window: int | None = None) -> Term:
@@ -276,7 +271,7 @@ def _slope_sql(fold: Fold, x: Term, turn: str, window: int | None = None) -> Ter
         return _slope_of_last_sql(fold, x, turn, window)._replace(low=low, high=high)
 
     def where_defined(update: str) -> str:
-        return f"CASE WHEN {x.sql} IS NULL THEN {{o}} ELSE {update} END"
+        return _where_known(x.sql, update)
 
     def mean(value: str) -> tuple[str, str]:
         """The mean before this turn, and with it."""
@@ -303,27 +298,21 @@ def slope(x: Expression | float, window: int | None = None) -> Expression:
     return call("slope", x, window=window)
 
 
-def _volatility() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> Any:
-        n, mean, before = cell
-        if x is not None:
-            if before is not None:
-                n += 1
-                mean += (abs(x - before) - mean) / n
-            cell[:] = n, mean, x
-        return bounded(mean) if n else None
-
-    return [0, 0.0, None], update
+@without_parameters(0, 0.0, None)
+def _volatility(cell: Cell, turn: int, x: float | None) -> Any:
+    n, mean, before = cell
+    if x is not None:
+        if before is not None:
+            n += 1
+            mean += (abs(x - before) - mean) / n
+        cell[:] = n, mean, x
+    return bounded(mean) if n else None
 
 
 def _volatility_sql(fold: Fold, x: Term, turn: str) -> Term:
     before = set_field(fold, x.level, f"coalesce({x.sql}, {{o}})")
     distance = f"abs({x.sql} - {before_of(before)})"
-    n = set_field(fold, x.level, f"CASE WHEN {distance} IS NULL THEN {{o}} ELSE {{o}} + 1 END", "0e0")
-    was = "coalesce({o}, 0e0)"
-    mean = f"{was} + ({distance} - {was}) / ({before_of(n)} + 1)"
-    field = set_field(fold, x.level, f"CASE WHEN {distance} IS NULL THEN {{o}} ELSE {mean} END")
-    return number_term(field, x.level, 0.0, x.high - x.low)
+    return number_term(_mean_of(fold, x.level, distance), x.level, 0.0, x.high - x.low)
 
 
 @define(_volatility, _volatility_sql)
@@ -371,7 +360,7 @@ def _cusum(drift: float) -> tuple[Cell, Update]:
 
 def _cusum_sql(fold: Fold, x: Term, turn: str, drift: float) -> Term:
     total = f"greatest(0e0, coalesce({{o}}, 0e0) + {x.sql} - {number(drift).sql})"
-    field = set_field(fold, x.level, f"CASE WHEN {x.sql} IS NULL THEN {{o}} ELSE {total} END")
+    field = set_field(fold, x.level, _where_known(x.sql, total))
     return number_term(field, x.level, 0.0, max(0.0, x.high - drift) * MAX_TURN)
 
 
@@ -381,11 +370,9 @@ def cusum(x: Expression | float, drift: float) -> Expression:
     return call("cusum", x, drift=drift)
 
 
-def _abs() -> tuple[Cell, Update]:
-    def update(cell: Cell, turn: int, x: float | None) -> Any:
-        return None if x is None else abs(x)
-
-    return [], update
+@without_parameters()
+def _abs(cell: Cell, turn: int, x: float | None) -> Any:
+    return None if x is None else abs(x)
 
 
 def _abs_sql(fold: Fold, x: Term, turn: str) -> Term:

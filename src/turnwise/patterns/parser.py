@@ -235,7 +235,6 @@ class _Parser(Reader):
         raise self.error(self._no_word(name), token)
 
     def _no_word(self, name: str) -> str:
-        """What to say of a word that is no value."""
         if name == "run":
             return 'run names another run: write run("second").F'
         if name in FUNCTIONS or name == "k_of":

@@ -42,11 +42,7 @@ _RECKON: dict[str, Callable[[Any, Any], float]] = {"+": operator.add, "-": opera
 
 
 class Program:
-    """Steps that are taken at every turn, in their order.
-
-    A step reads values that earlier steps gave, or a constant; a step of a function also reads its cell and
-    changes it. Methods that add a step return the place of its value.
-    """
+    """Steps that are taken at every turn, in order: each reads earlier values, that of a function its cell too."""
 
     def __init__(self) -> None:
         self._values: Values = []
@@ -57,12 +53,10 @@ class Program:
         self._places: dict[tuple[str, Expression], int] = {}
 
     def start(self) -> list[Cell]:
-        """The cells before the first turn."""
         return copy.deepcopy(self._cells)
 
     @property
     def other_runs(self) -> frozenset[str]:
-        """The other runs that it reads."""
         return frozenset(run for _, run, _ in self._reads_of_others)
 
     def run(self, cells: list[Cell], turn: TurnScores, others: Mapping[str, TurnScores] | None = None) -> Values:
@@ -78,21 +72,16 @@ class Program:
 
     def once(self, what: str, node: Expression, make: Callable[[], Step]) -> int:
         """The place of what is worked out of a node; its step is made when it is first asked for."""
-        key = (what, node)
-        if key not in self._places:
-            step = make()
-            self._places[key] = self._place()
-            self._steps.append((self._places[key], step, -1, -1))
-        return self._places[key]
+        return self._placed(what, node, lambda place: self._steps.append((place, make(), -1, -1)))
 
     def folded(self, what: str, node: Expression, argument: int, start: Cell, step: Update) -> int:
         """The place of what a step makes of a value and of a cell of its own."""
-        key = (what, node)
-        if key not in self._places:
+
+        def add(place: int) -> None:
             self._cells.append(start)
-            self._places[key] = self._place()
-            self._steps.append((self._places[key], step, len(self._cells) - 1, argument))
-        return self._places[key]
+            self._steps.append((place, step, len(self._cells) - 1, argument))
+
+        return self._placed(what, node, add)
 
     def value(self, node: Expression) -> int:  # noqa: PLR0911 - a case for each node
         """The place of the value of an expression: None where it is undefined, or can't be told."""
@@ -104,16 +93,12 @@ class Program:
                     "value", node, self.value(argument), *FUNCTIONS[function].live(**dict(parameters))
                 )
             case Number(value):
-                if ("value", node) not in self._places:
-                    self._places["value", node] = self._place(value)
-                return self._places["value", node]
+                return self._placed("value", node, lambda place: None, value)
             case Series():
                 return self._read(node, read_series(node))
             case OtherRun(run, series):
-                if ("value", node) not in self._places:
-                    self._places["value", node] = self._place()
-                    self._reads_of_others.append((self._places["value", node], run, read_series(series)))
-                return self._places["value", node]
+                read = read_series(series)
+                return self._placed("value", node, lambda place: self._reads_of_others.append((place, run, read)))
             case TurnNumber():
                 return self._read(node, operator.attrgetter("turn"))
             case Length():
@@ -123,16 +108,17 @@ class Program:
             case _:
                 return self.once("value", node, lambda: self._reckoned(node))
 
-    def _place(self, value: float | None = None) -> int:
-        self._values.append(value)
-        return len(self._values) - 1
+    def _placed(self, what: str, node: Expression, add: Callable[[int], None], value: float | None = None) -> int:
+        """The place of something; where that is a new one, `add` adds what fills it, or `value` stays there."""
+        key = (what, node)
+        if key not in self._places:
+            self._places[key] = len(self._values)
+            self._values.append(value)
+            add(self._places[key])
+        return self._places[key]
 
     def _read(self, node: Expression, read: Callable[[TurnScores], Any]) -> int:
-        key = ("value", node)
-        if key not in self._places:
-            self._places[key] = self._place()
-            self._reads.append((self._places[key], read))
-        return self._places[key]
+        return self._placed("value", node, lambda place: self._reads.append((place, read)))
 
     def joined(self, node: Expression, of: Callable[[Expression], int]) -> Step:
         """The step of a condition over conditions, of which `of` gives the place."""
@@ -140,9 +126,9 @@ class Program:
             case Not(operand):
                 return _denied(of(operand))
             case And(operands):
-                return _all_of(list(map(of, operands)))
+                return _decided_by(False, list(map(of, operands)))
             case Or(operands):
-                return _one_of(list(map(of, operands)))
+                return _decided_by(True, list(map(of, operands)))
             case KOf(k, operands):
                 return _k_of(k, list(map(of, operands)))
             case _:
@@ -151,7 +137,7 @@ class Program:
     def _reckoned(self, node: Expression) -> Step:
         match node:
             case Negative(operand):
-                return _negative(self.value(operand))
+                return negative(self.value(operand))
             case Arithmetic("/", left, right):
                 return _divided(self.value(left), self.value(right))
             case Arithmetic(sign, left, right):
@@ -162,7 +148,7 @@ class Program:
                 raise AssertionError(f"this expression can't be evaluated: {node!r}")
 
 
-def _negative(at: int) -> Step:
+def negative(at: int) -> Step:
     return lambda values: None if values[at] is None else -values[at]
 
 
@@ -195,18 +181,12 @@ def _denied(at: int) -> Step:
     return lambda values: None if values[at] is None else not values[at]
 
 
-def _all_of(at: list[int]) -> Step:
+def _decided_by(truth: bool, at: list[int]) -> Step:
+    """One part of that truth decides all: False among those of ``and``, True among those of ``or``."""
+
     def step(values: Values) -> bool | None:
         parts = [values[place] for place in at]
-        return False if False in parts else None if None in parts else True
-
-    return step
-
-
-def _one_of(at: list[int]) -> Step:
-    def step(values: Values) -> bool | None:
-        parts = [values[place] for place in at]
-        return True if True in parts else None if None in parts else False
+        return truth if truth in parts else None if None in parts else not truth
 
     return step
 

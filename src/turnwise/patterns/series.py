@@ -32,8 +32,6 @@ class Series(NumberExpression):
     side: Side = Side.PROMPT
 
     def _check(self) -> None:
-        if self.component not in COMPONENTS:
-            raise PatternError(f"unknown series {self.component!r}; known: {', '.join(COMPONENTS)}")
         if self.principle == "":
             raise PatternError("a principle needs a name")
 
@@ -82,11 +80,7 @@ TRUST = {"alpha": 0.3, "start": 0.5}
 
 @dataclass(frozen=True, slots=True)
 class SeriesOf:
-    """The series of one principle, or of the worst over the principles evaluated at each turn.
-
-    The worst are the highest F and I, and the lowest T, balance and strength. ``run`` is another run whose scores
-    are meant; None for the run that is asked.
-    """
+    """The series of one principle, or of the worst over the principles evaluated at each turn; see `Series`."""
 
     principle: str | None = None
     side: Side = Side.PROMPT

@@ -45,6 +45,9 @@ from turnwise.scoring.score import HOSTILE_F, LONG_TEXT
 _LONGEST = 1e12
 """More characters than a text can have."""
 
+_TURN = Term("{c:turn}", 0, False, 1.0, float(MAX_TURN))
+"""The number of the present turn."""
+
 
 @dataclass(frozen=True, slots=True)
 class Columns:
@@ -52,8 +55,7 @@ class Columns:
 
     The table has ``sequence``, ``turn``, ``prompt_chars``, ``response_chars`` and, for every (principle, side) in
     ``scored``, ``T``, ``I`` and ``F`` followed by its place there: ``F0`` is F of the first. All but ``sequence``
-    are DOUBLE[]. ``others`` are columns of other runs over the same sequences, by name of the run (`with_others`);
-    ``prefix`` is what the names of the columns of scores begin with.
+    are DOUBLE[].
     """
 
     scored: tuple[tuple[str, Side], ...]
@@ -108,14 +110,16 @@ class Columns:
         if isinstance(node, Length) and node.side is Side.PROMPT:
             return ["turn"]
         principle = node.principle if isinstance(node, Series) else None
+        return [f"{self.prefix}F{place}" for place in self._places(node.side, principle)]
+
+    def _places(self, side: Side, principle: str | None = None) -> list[int]:
         return [
-            f"{self.prefix}F{place}"
-            for place, (scored, side) in enumerate(self.scored)
-            if side is node.side and principle in {None, scored}
+            place
+            for place, (scored, its_side) in enumerate(self.scored)
+            if its_side is side and principle in {None, scored}
         ]
 
     def other(self, node: OtherRun) -> Term:
-        """A series of another run at the present turn."""
         if node.run not in self.others:
             raise UnknownNameError("run", node.run, self.others)
         return self.others[node.run].series(node.series)
@@ -126,35 +130,22 @@ class Columns:
             principles = {principle for principle, _ in self.scored}
             if series.principle not in principles:
                 raise UnknownNameError("principle", series.principle, principles)
-        wanted = [
-            place
-            for place, (principle, side) in enumerate(self.scored)
-            if side is series.side and series.principle in {None, principle}
-        ]
-        low, high = (-1.0, 1.0) if series.component == "balance" else (0.0, 1.0)
-        if not wanted:
+        places = self._places(series.side, series.principle)
+        if not places:
             return UNDEFINED
+        low, high = (-1.0, 1.0) if series.component == "balance" else (0.0, 1.0)
         worst = "greatest" if series.component in {"F", "I"} else "least"
-        parts = [_of_score(series.component, self.prefix, place, series.side) for place in wanted]
+        parts = [_of_score(series.component, self.prefix, place, series.side) for place in places]
         return Term(parts[0] if len(parts) == 1 else f"{worst}({', '.join(parts)})", 0, False, low, high)
 
     def length(self, length: Length) -> Term:
-        """The characters of one side at the present turn."""
         sql = f"{{c:{length.side}_chars}}"
         if length.side is Side.RESPONSE:
-            scored = self._evaluated(Side.RESPONSE)
+            scored = [f"{{c:{column}}} IS NOT NULL" for column in self._sources(length)]
             if not scored:
                 return UNDEFINED
-            sql = f"CASE WHEN {scored} THEN {sql} END"
+            sql = f"CASE WHEN {' OR '.join(scored)} THEN {sql} END"
         return Term(sql, 0, False, 0.0, _LONGEST)
-
-    def turn(self) -> Term:
-        """The number of the present turn."""
-        return Term("{c:turn}", 0, False, 1.0, float(MAX_TURN))
-
-    def _evaluated(self, side: Side) -> str:
-        places: Iterable[int] = (place for place, (_, scored) in enumerate(self.scored) if scored is side)
-        return " OR ".join(f"{{c:{self.prefix}F{place}}} IS NOT NULL" for place in places)
 
 
 def _of_score(component: str, prefix: str, place: int, side: Side) -> str:
@@ -173,11 +164,7 @@ def _of_score(component: str, prefix: str, place: int, side: Side) -> str:
 
 
 def matches_sql(pattern: Expression, columns: Columns, table: str) -> str:
-    """The query that says of each sequence of a table whether it matches.
-
-    Its result has ``sequence``; ``turn``, the number of the first turn at which the pattern holds, or NULL; and
-    ``final``, whether it holds at the last evaluated turn.
-    """
+    """The query for ``sequence``, the ``turn`` at which a pattern first holds, and whether it holds at the end."""
     require(Kind.CONDITION, pattern, "a query")
     compiler = _Compiler(columns)
     root = compiler.holds(pattern)
@@ -200,11 +187,7 @@ def matches_sql(pattern: Expression, columns: Columns, table: str) -> str:
 
 
 def values_sql(expression: Expression, columns: Columns, table: str) -> str:
-    """The query that gives the value of an expression at every evaluated turn of each sequence of a table.
-
-    Its result has ``sequence``; ``turn``, the numbers of the evaluated turns, as a list; and ``value``, a list of
-    the same length: 1 or 0 for a condition, NULL for a number that is undefined at the turn.
-    """
+    """The query for ``sequence``, the list of its evaluated ``turn`` numbers, and a list of ``value``."""
     compiler = _Compiler(columns)
     number_wanted = expression.kind is Kind.NUMBER
     root = compiler.value(expression) if number_wanted else compiler.holds(expression)
@@ -263,7 +246,7 @@ class _Compiler:
             case OtherRun():
                 return self._columns.other(node)
             case TurnNumber():
-                return self._columns.turn()
+                return _TURN
             case Length():
                 return self._columns.length(node)
             case Negative(operand):
@@ -334,7 +317,7 @@ class _Compiler:
         if function.pointwise:
             return function.sql(self.fold, self.value(argument), "", **parameters)
         inside = self._inside(self._short(self.fold.inlined(self._inside(self.value(argument)))))
-        turn = self.fold.input(self._columns.turn()).sql
+        turn = self.fold.input(_TURN).sql
         term = function.sql(self.fold, inside, turn, **parameters)
         if term.condition or not needs_check(term.low, term.high):
             return term
@@ -349,7 +332,6 @@ class _Compiler:
         return level, [term.sql for term in terms]
 
     def _inside(self, term: Term) -> Term:
-        """A term as it is read inside the fold."""
         return self.fold.input(term) if term.level == 0 else term._replace(level=max(term.level, 1))
 
     def _short(self, term: Term) -> Term:

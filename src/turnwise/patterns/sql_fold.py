@@ -35,15 +35,12 @@ _PLACEHOLDER = re.compile(r"\{(\w+(?::\w+)?)\}")
 
 
 class Term(NamedTuple):
-    """A piece of SQL; NULL is an undefined number, or a condition that can't be told.
-
-    ``level`` is -1 for a constant, 0 for what is read of the turn alone, else the level of the fold at which it
-    can be used. ``condition``: it is true or false rather than a number. No defined value is below ``low`` or
-    above ``high``; they are infinite where nothing is known.
-    """
+    """A piece of SQL with bounds of its value; NULL is an undefined number, or a condition that can't be told."""
 
     sql: str
-    level: int
+    level: (
+        int  # -1 for a constant, 0 for what is read of the turn alone, else that of the fold where it can be used
+    )
     condition: bool = False
     low: float = float("-inf")
     high: float = float("inf")
@@ -137,7 +134,6 @@ class Fold:
         self._columns: dict[str, tuple[str, int]] = {}
 
     def field(self, level: int, start: str = UNDEFINED.sql) -> int:
-        """Return the place of a new field, whose update is still to be set."""
         if level > MAX_LEVELS:
             raise PatternError(
                 f"a query takes functions nested at most {MAX_LEVELS} levels deep; this pattern has more, and can "
@@ -147,7 +143,6 @@ class Fold:
         return len(self.fields) - 1
 
     def kept(self, level: int, update: str) -> str:
-        """Return the placeholder of a field that holds a value of the turn."""
         place = self.field(level, "NULL")
         self.fields[place].update = update
         return f"{{n{place}}}"

@@ -55,14 +55,10 @@ def is_built_in(word: str) -> bool:
 
 
 class Token(NamedTuple):
-    """A word of a pattern, of kind ``number``, ``name``, ``quoted``, ``symbol`` or ``end``.
+    """A word of a pattern and the characters before its beginning and end."""
 
-    ``text`` is as written, without quotes; ``start`` and ``end`` count the characters before its beginning and
-    end.
-    """
-
-    kind: str
-    text: str
+    kind: str  # number, name, quoted, symbol or end
+    text: str  # as written, without quotes
     start: int
     end: int
 
@@ -83,10 +79,9 @@ def read_tokens(text: str) -> list[Token]:
             raise _unreadable(text, at)
         at = found.end()
         kind = str(found.lastgroup)
-        if kind == "quoted":
-            tokens.append(Token(kind, _unquoted(text, found.start(), at), found.start(), at))
-        elif kind != "space":
-            tokens.append(Token(kind, found.group(), found.start(), at))
+        if kind != "space":
+            word = _unquoted(text, found.start(), at) if kind == "quoted" else found.group()
+            tokens.append(Token(kind, word, found.start(), at))
     end = len(text.rstrip())
     tokens.append(Token("end", "", end, end))
     return tokens
@@ -118,18 +113,12 @@ def _unreadable(text: str, at: int) -> PatternError:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a text is read with.
-
-    ``principles``: those that exist; None takes every name. ``bound``: expression by parameter, in the definition
-    of a named pattern. ``within``: names of the patterns whose definitions are being read, outermost first.
-    ``nesting``: how many levels deep those are nested already. ``expanded``: what named patterns stood for so far,
-    by name and arguments; shared by all that is read in one go.
-    """
+    """What a text is read with; ``expanded``, what named patterns stood for, is shared by all read in one go."""
 
     patterns: Library
-    principles: Collection[str] | None = None
-    bound: Mapping[str, Expression] = field(default_factory=dict)
-    within: tuple[str, ...] = ()
+    principles: Collection[str] | None = None  # None takes every name
+    bound: Mapping[str, Expression] = field(default_factory=dict)  # by parameter, in a definition
+    within: tuple[str, ...] = ()  # patterns whose definitions are being read, outermost first
     nesting: int = 0
     expanded: dict[tuple[str, tuple[tuple[str, Expression], ...]], Named] = field(default_factory=dict)
 
@@ -153,12 +142,10 @@ class Reader:
 
     @property
     def next(self) -> Token:
-        """The word that comes next."""
         return self._tokens[self._at]
 
     @property
     def after_next(self) -> Token:
-        """The word after that."""
         return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
 
     def take(self) -> Token:
@@ -168,7 +155,6 @@ class Reader:
         return token
 
     def comes(self, symbol: str) -> bool:
-        """Whether a symbol comes next."""
         return self.next.kind == "symbol" and self.next.text == symbol
 
     def operator(self) -> str:
@@ -199,7 +185,6 @@ class Reader:
         return shortened(self.text[part.start : part.end], 30)
 
     def error(self, reason: str, place: Token | Part) -> PatternError:
-        """An error that points at a word or a part."""
         return PatternError(reason, self.text, place.start, place.end - place.start)
 
     def no_value(self, token: Token) -> PatternError:
@@ -234,9 +219,7 @@ class Reader:
 
 
 def unknown(kind: str, name: str, known: Iterable[str], also: Iterable[str] = ()) -> str:
-    """Say that a name is unknown, with the nearest one.
-
-    ``also`` are names that it may have been meant for, though they don't belong in that place.
+    """Say that a name is unknown, with the nearest one, also of those that don't belong in that place.
 
     >>> unknown("series", "f", ["T", "I", "F"])
     "unknown series 'f'; did you mean 'F'? known: F, I, T"

@@ -13,6 +13,7 @@ from turnwise._version import __version__
 from turnwise.errors import TurnwiseError
 from turnwise.guard import GuardrailPipeline, Mode
 from turnwise.guard.config import preset_names, preset_summary
+from turnwise.serve.admission import Gate
 from turnwise.serve.bodies import (
     MEDIA_TYPE,
     CheckRequest,
@@ -24,7 +25,6 @@ from turnwise.serve.bodies import (
     invalid_body,
 )
 from turnwise.serve.check_routes import check_routes, json_response
-from turnwise.serve.gate import Gate
 from turnwise.serve.litellm_route import GuardrailRequest, litellm_routes
 from turnwise.serve.record_routes import not_known, record_routes
 from turnwise.serve.service import Service
@@ -32,21 +32,12 @@ from turnwise.serve.settings import ServeSettings
 from turnwise.serve.tenants import Caller, Tenant
 
 _FIELDS = {
-    "body",
-    "path",
-    "query",
-    "conversation_id",
-    "session_id",
-    "limit",
-    "texts",
-    "mode",
+    *("conversation_id", "session_id", "limit", "texts", "mode"),
+    *("turns_per_minute", "turns_per_hour", "turns_per_day"),
     *CheckRequest.model_fields,
     *ConversationRequest.model_fields,
     *Participants.model_fields,
     *GuardrailRequest.model_fields,
-    "turns_per_minute",
-    "turns_per_hour",
-    "turns_per_day",
 }
 _STATUSES = (400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 422, 429, 503)
 _KINDS = {404: "not-found", 405: "method"}
@@ -91,7 +82,7 @@ def create_app(pipeline: GuardrailPipeline, settings: ServeSettings | None = Non
 
 async def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return invalid_body(error.errors(), _FIELDS - {"body", "path", "query"}).response()
+    return invalid_body(error.errors(), _FIELDS).response()
 
 
 async def _refused(_: Request, error: Exception) -> Response:
@@ -106,7 +97,6 @@ async def _refused(_: Request, error: Exception) -> Response:
 
 
 def _describe_keys(app: FastAPI) -> None:
-    """Say in the OpenAPI how a key is sent."""
     plain = app.openapi
 
     def described() -> dict[str, Any]:
@@ -139,9 +129,8 @@ def operation_routes(service: Service) -> APIRouter:
     async def metrics(tenant: Caller) -> Response:
         """Return what all workers counted."""
         service.tenants.operate(tenant)
-        return Response(
-            await service.apart("metrics", service.metrics.text), headers={"Content-Type": _METRICS_TYPE}
-        )
+        counts = await service.apart("metrics", service.metrics.text)
+        return Response(counts, headers={"Content-Type": _METRICS_TYPE})
 
     @routes.get("/v1/presets", summary="The configurations that ship")
     async def presets(tenant: Caller) -> Response:

@@ -41,7 +41,6 @@ class Participants(Body):
     responder_type: Kind | None = None
 
     def about(self) -> dict[str, Any]:
-        """What a conversation is begun with."""
         return self.model_dump(exclude_none=True)
 
 
@@ -101,7 +100,6 @@ class CheckRequest(Body):
 
     @model_validator(mode="after")
     def fits_together(self) -> Self:
-        """Check what one field asks of another."""
         if (self.text is None) == (self.messages is None):
             raise ValueError("give text or messages, one of them")
         if self.messages is not None:
@@ -170,7 +168,6 @@ class ConversationRequest(Body):
     metadata: dict[str, Any] | None = None
 
     def about(self) -> dict[str, Any]:
-        """What the conversation is begun with."""
         about = {} if self.participants is None else self.participants.about()
         rest = {"rate_limit": self.rate_limit, "model_info": self.model_info, "metadata": self.metadata}
         return about | {name: value for name, value in rest.items() if value is not None}
@@ -239,12 +236,7 @@ _LIKENESS = 0.5
 
 
 class Problem(HTTPException):
-    """A request that is refused.
-
-    `detail` says what was wrong and what to do in words of our own: nothing of the request. `kind` is part of the
-    ``type``. `retry_after` has seconds, None where trying again would not help. `path` is the way that a text goes
-    which was not checked, ``closed`` or ``open``.
-    """
+    """A request that is refused, in words of our own: nothing of it is told; `path` is the way of its text."""
 
     def __init__(
         self,
@@ -265,7 +257,6 @@ class Problem(HTTPException):
         self.path = path
 
     def response(self) -> Response:
-        """The problem as a response."""
         body: dict[str, Any] = {
             "type": f"urn:turnwise:problem:{self.kind}",
             "title": HTTPStatus(self.status_code).phrase,
@@ -280,12 +271,10 @@ class Problem(HTTPException):
 
 
 def invalid_body(errors: Iterable[Mapping[str, Any]], known: Iterable[str]) -> Problem:
-    """The problem of a body that does not fit, from what pydantic found.
-
-    Names in a place that are no fields (`known`) are the request's own, and are left out.
-    """
+    """The problem of a body that does not fit, from what pydantic found; `known` are all names of fields."""
     names, told = set(known), []
     for error in errors:
+        # Other names are the request's own, which a problem does not repeat.
         place = [part for part in error["loc"] if isinstance(part, int) or part in names]
         if error["type"] == "json_invalid":
             return Problem(400, "the body is no valid JSON; send one JSON object", "json")

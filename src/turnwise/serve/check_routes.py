@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Body, Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from turnwise._support.bounded import read_json
 from turnwise.guard import NO_CONVERSATION, Outcome, OutputStream, PipelineResult
+from turnwise.serve.admission import LINES
 from turnwise.serve.bodies import Body as FixedBody
 from turnwise.serve.bodies import (
     CheckRequest,
@@ -30,9 +31,10 @@ from turnwise.serve.bodies import (
     invalid_body,
 )
 from turnwise.serve.clients import DisconnectedError
-from turnwise.serve.gate import LINES
 from turnwise.serve.service import Service
 from turnwise.serve.tenants import SCOPE, Caller, Tenant
+
+Read = TypeVar("Read", bound=FixedBody)
 
 
 class StreamStart(FixedBody):
@@ -54,8 +56,6 @@ _OUTCOMES = {"timeout": Outcome.STALLED, "check-timeout": Outcome.TIMED_OUT, "st
 """What becomes of a stream by the problem that ended it."""
 
 _FIELDS = (*CheckRequest.model_fields, *Participants.model_fields)
-
-_START, _PIECE, _WHOLE = TypeAdapter(StreamStart), TypeAdapter(StreamPiece), TypeAdapter(StreamRequest)
 
 _LINES_SCHEMA: dict[str, Any] = {
     "type": "string",
@@ -82,7 +82,6 @@ class _CheckRoute(APIRoute):
 
 
 def check_routes(service: Service) -> APIRouter:
-    """The routes that check."""
     routes = APIRouter(prefix="/v1", tags=["checks"])
 
     async def check(request: Annotated[CheckRequest, Body()], tenant: Caller) -> Response:
@@ -125,17 +124,16 @@ def check_routes(service: Service) -> APIRouter:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == LINES:
             lines = _Lines(request)
-            start = _read(_START, await lines.next())
+            start = _read(StreamStart, await lines.next())
             stream = await service.run(_opened, tenant, start)
             return _LinesResponse(_shown(service, tenant, stream, lines))
-        whole = _read(_WHOLE, await request.body())
+        whole = _read(StreamRequest, await request.body())
         return json_response(await service.run(_grown, service, tenant, whole, characters=len(whole.text)))
 
     return routes
 
 
 def json_response(value: Any, status: int = 200) -> Response:
-    """JSON values as a response."""
     return Response(_json(value), status, media_type="application/json")
 
 
@@ -148,23 +146,22 @@ def _told(tenant: Tenant, result: PipelineResult) -> dict[str, Any]:
     return result.to_dict() if tenant.explains else result.without_reasons()
 
 
-def _read(adapter: TypeAdapter[Any], line: bytes) -> Any:
+def _read(body: type[Read], line: bytes) -> Read:
     try:
-        return adapter.validate_python(read_json(line.decode("utf-8")))
+        return body.model_validate(read_json(line.decode("utf-8")))
     except ValidationError as error:
-        fields = ("text", "done", "conversation_id", "turn_number", "session_id")
-        raise invalid_body(error.errors(include_input=False, include_url=False), fields) from None
+        found = error.errors(include_input=False, include_url=False)
+        raise invalid_body(found, StreamRequest.model_fields) from None
     except (ValueError, RecursionError):
-        raise Problem(
-            400, "the body is no valid JSON; send JSON objects, a line each in a stream", "json"
-        ) from None
+        told = "the body is no valid JSON; send JSON objects, a line each in a stream"
+        raise Problem(400, told, "json") from None
 
 
 def _checked(service: Service, tenant: Tenant, request: CheckRequest) -> str:
     return _json(_told(tenant, service.check(tenant, request)))
 
 
-def _opened(tenant: Tenant, start: StreamStart) -> OutputStream:
+def _opened(tenant: Tenant, start: StreamStart | StreamRequest) -> OutputStream:
     name = start.conversation_id
     chat = NO_CONVERSATION if name is None else tenant.conversations.of(name, {})
     return tenant.pipeline.stream_output(chat, turn_number=start.turn_number, session_id=start.session_id)
@@ -177,10 +174,7 @@ def _grown(service: Service, tenant: Tenant, request: StreamRequest) -> dict[str
         shown = trial.feed(request.text)
         if not trial.blocked:
             return {"show": shown, "blocked": False, "result": None}
-    start = StreamStart(
-        conversation_id=request.conversation_id, turn_number=request.turn_number, session_id=request.session_id
-    )
-    stream = _opened(tenant, start)
+    stream = _opened(tenant, request)
     shown = stream.feed(request.text)
     result = stream.end()
     service.metrics.tell(result, tenant.name)
@@ -194,7 +188,7 @@ async def _shown(
     why, came = Outcome.DISCONNECTED, 0
     try:
         while not stream.blocked:
-            piece = _read(_PIECE, await lines.next())
+            piece = _read(StreamPiece, await lines.next())
             if piece.text:
                 came += len(piece.text)
                 show = await service.run(stream.feed, piece.text, characters=len(piece.text))
@@ -215,7 +209,6 @@ async def _shown(
 
 
 def _ended(service: Service, tenant: Tenant, stream: OutputStream, why: Outcome) -> None:
-    """Record a reply that broke off, and count it."""
     if stream.result is None:
         stream.drop(why)
         if stream.result is not None:
@@ -223,8 +216,7 @@ def _ended(service: Service, tenant: Tenant, stream: OutputStream, why: Outcome)
 
 
 def _line(show: str, result: dict[str, Any] | None) -> str:
-    told = {"show": show, "blocked": result is not None and result["blocked"], "result": result}
-    return json.dumps(told, separators=(",", ":")) + "\n"
+    return _json({"show": show, "blocked": result is not None and result["blocked"], "result": result}) + "\n"
 
 
 class _LinesResponse(Response):

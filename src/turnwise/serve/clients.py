@@ -12,7 +12,7 @@ from starlette.types import Message, Receive
 
 from turnwise.guard import Outcome
 from turnwise.serve.bodies import Problem
-from turnwise.serve.lanes import Job
+from turnwise.serve.check_threads import Job
 from turnwise.serve.settings import ServeSettings
 from turnwise.serve.tenants import Tenant
 
@@ -37,11 +37,7 @@ class DisconnectedError(Exception):
 
 
 class Clients:
-    """The clients of the requests that are under way in a worker.
-
-    Where their bodies have too many bytes together, the one is dropped that has taken most room for the longest
-    without going on.
-    """
+    """The clients of the requests that are under way in a worker."""
 
     def __init__(self, settings: ServeSettings, gauge: Any) -> None:
         self.settings = settings
@@ -64,7 +60,7 @@ class Clients:
             self.count(client, -client.size)
 
     def count(self, client: Client, size: int) -> None:
-        """Count bytes of a body that came, or went; one is dropped where there are too many."""
+        """Count bytes that came or went; of too many together that body goes that held most for the longest."""
         client.size += size
         self._bytes += size
         self._gauge.inc(size)
@@ -77,7 +73,6 @@ class Clients:
             slowest.end(_closing(no_room))
 
     def end(self, problem: Callable[[Tenant], Problem]) -> None:
-        """End all requests, with a problem each."""
         for client in list(self._all):
             client.end(problem(client.tenant))
 
@@ -111,7 +106,6 @@ class Client:
         return not isinstance(self._ended, DisconnectedError)
 
     async def receive(self) -> Message:
-        """What came next."""
         came = await self._came.get()
         if isinstance(came, Problem):
             raise came

@@ -32,14 +32,12 @@ class BoundedProtocol(HttpToolsProtocol):
     _ending = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the first request."""
         super().connection_made(transport)
         if len(self.connections) > self.most and self.waiting:
             next(iter(self.waiting.values())).transport.abort()
         self._await_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
         self._waits_no_longer()
         super().connection_lost(exc)
 
@@ -50,7 +48,6 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
 
     def on_headers_complete(self) -> None:
-        """Wait no longer: from here on the application has its own times."""
         self._waits_no_longer()
         super().on_headers_complete()
         if self._ending:
@@ -88,11 +85,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def bounded(header_seconds: float, most: int) -> Any:
-    """A protocol with bounds of its own.
-
-    The headers of a request have `header_seconds` from the beginning of the connection, or from their first byte.
-    Where there are more than `most` connections, the oldest that owes a request is closed.
-    """
+    """A protocol with bounds of its own: seconds for headers to arrive, and connections before the oldest goes."""
     fields = {"header_seconds": header_seconds, "most": most, "waiting": OrderedDict()}
     return type("Protocol", (BoundedProtocol,), fields)
 
@@ -102,11 +95,7 @@ _STOP_SECONDS: Final = 0.5
 
 
 class EndingServer(uvicorn.Server):
-    """A server of one worker; `serves` is called once it accepts connections on the socket that workers share,
-    `ends` before it accepts the last of them.
-
-    Once it ends, requests under way have `grace_seconds`, then the service is told to stop. SIGHUP reloads.
-    """
+    """A server of one worker; `serves` is called once it accepts connections, `ends` before the last of them."""
 
     def __init__(
         self,
@@ -123,7 +112,6 @@ class EndingServer(uvicorn.Server):
         config.timeout_graceful_shutdown = grace_seconds + _STOP_SECONDS  # type: ignore[assignment]
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept connections."""
         await super().startup([self._opened.dup()])
         with suppress(NotImplementedError, AttributeError):  # as on Windows
             reload = partial(self._service.later, "reload", self._service.reload)
@@ -131,7 +119,6 @@ class EndingServer(uvicorn.Server):
         self._serves()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve those who have connected, accept nobody else, and end."""
         loop = asyncio.get_running_loop()
         self._ends()
         loop.call_later(self.grace_seconds, self._service.stop)

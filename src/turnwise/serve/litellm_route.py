@@ -17,8 +17,8 @@ from turnwise.errors import ConversationError
 from turnwise.guard import GuardrailBlocked, Mode, PipelineResult, TextKind
 from turnwise.guard.messages.checking import unchecked
 from turnwise.guard.messages.sendable import goes_on
-from turnwise.guard.names import canonical_name
 from turnwise.integrations.checking import finish
+from turnwise.integrations.clients.calls import caller_of_proxy
 from turnwise.integrations.clients.texts import UnreadError, last_heard, leaves
 from turnwise.serve.bodies import Problem
 from turnwise.serve.check_routes import json_response
@@ -86,8 +86,7 @@ _PLACE: Final = StateKind(
 
 
 def litellm_routes(service: Service) -> APIRouter:
-    """The route. LiteLLM tells the messages of a request, but of its reply the texts alone: the request's place is
-    kept under its call id until then, in the state store where there is one."""
+    """The route; it keeps a request's place until its reply comes, of which LiteLLM tells the texts alone."""
     routes = APIRouter(tags=["litellm"])
 
     @routes.post(PATH, response_model=GuardrailAnswer, summary="Check a request or reply of LiteLLM")
@@ -103,11 +102,10 @@ def litellm_routes(service: Service) -> APIRouter:
 def _answer(service: Service, tenant: Tenant, request: GuardrailRequest) -> GuardrailAnswer:
     """What becomes of a request or a reply; one with something that nobody can read is blocked."""
     try:
-        for name, value in (request.model_extra or {}).items():
-            if value:
-                raise UnreadError(
-                    "the call of the guardrail", f"the field {name[:50]!r} is not known", "upgrade turnwise"
-                )
+        unknown = next((name for name, value in (request.model_extra or {}).items() if value), None)
+        if unknown is not None:
+            told = f"the field {unknown[:50]!r} is not known"
+            raise UnreadError("the call of the guardrail", told, "upgrade turnwise")
         pictures = {"images": [b""] * len(request.images or ())}
         finish(tenant.others.check(leaves(pictures), "check_input"))
         if request.input_type == "response":
@@ -124,9 +122,8 @@ def _request(service: Service, tenant: Tenant, request: GuardrailRequest) -> Gua
     named, texts, messages = _named(request), request.texts or [], request.structured_messages or []
     beside: dict[str, Any] = {"tools": request.tools or [], "tool_calls": request.tool_calls or []}
     if not (texts or messages or request.images or any(beside.values())):
-        raise UnreadError(
-            "the request", "there is no text in it", "use an endpoint of which LiteLLM tells the texts"
-        )
+        do = "use an endpoint of which LiteLLM tells the texts"
+        raise UnreadError("the request", "there is no text in it", do)
     heard = last_heard(messages)
     if not messages:
         _check_beside(tenant, beside)
@@ -214,29 +211,15 @@ def _joined(service: Service, tenant: Tenant, results: list[PipelineResult], tex
 
 def _blocked(result: PipelineResult, tenant: Tenant) -> GuardrailAnswer:
     why = f": {'; '.join(result.reasons)}" if tenant.explains else ""
-    return GuardrailAnswer(
-        action="BLOCKED", blocked_reason=f"{result.pipeline_type.replace('_', ' ')} blocked{why}"
-    )
+    reason = f"{result.pipeline_type.replace('_', ' ')} blocked{why}"
+    return GuardrailAnswer(action="BLOCKED", blocked_reason=reason)
 
 
 def _named(request: GuardrailRequest) -> dict[str, Any]:
-    """Whose conversation a request is of, as arguments of `check_messages`."""
-    scope, person = _scope(request.request_data)
-    named: dict[str, Any] = {"scope": scope}
-    if person:
-        named["key"] = person
+    api_key, end_user = (request.request_data.get(f"user_api_key_{name}") for name in ("hash", "end_user_id"))
     headers = {name.lower(): value for name, value in (request.request_headers or {}).items()}
     session = next((headers[name] for name in _SESSION_HEADERS if headers.get(name)), None)
-    if session:
-        digest = sha256(f"{scope}|{session}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        named["conversation_id"] = f"litellm-{digest}"
-    return named
-
-
-def _scope(data: Mapping[str, Any]) -> tuple[str, str]:
-    api_key, end_user = (str(data.get(f"user_api_key_{name}") or "") for name in ("hash", "end_user_id"))
-    end_user = canonical_name(end_user)
-    return f"{api_key}|{end_user}", end_user or api_key
+    return caller_of_proxy(api_key, end_user, session)
 
 
 def _key(request: GuardrailRequest) -> str:

@@ -11,13 +11,10 @@ _SCORES = tuple(step / 20 for step in range(1, 21))
 
 
 class Metrics:
-    """Counts requests and checks of one application.
-
-    Workers of a service share what they count through `folder`, which must be the value of
-    ``PROMETHEUS_MULTIPROC_DIR`` before the library is imported; it is None for one worker.
-    """
+    """Counts requests and checks of one application; workers share what they count through a folder."""
 
     def __init__(self, folder: str | None = None) -> None:
+        # The library reads PROMETHEUS_MULTIPROC_DIR, the same folder, when it is imported.
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
         self._folder = folder
@@ -54,7 +51,6 @@ class Metrics:
         self.reloads = counter("reloads", "Reloads by outcome.", "outcome")
 
     def tell(self, result: PipelineResult, tenant: str) -> None:
-        """Count a check of a tenant."""
         for one in result.parts or (result,):
             kind = str(one.pipeline_type)
             self.checks.labels(kind, str(one.outcome), tenant).inc()
@@ -70,7 +66,6 @@ class Metrics:
                     self.scores.labels(name, tenant).observe(score)
 
     def text(self) -> bytes:
-        """All counts of all workers, in Prometheus' text format."""
         from prometheus_client import CollectorRegistry, generate_latest
 
         if self._folder is None:

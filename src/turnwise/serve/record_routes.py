@@ -25,7 +25,6 @@ _CHECKS = (GUARD_KEY, ATTEMPTS_KEY)
 
 
 def record_routes(service: Service) -> APIRouter:
-    """The routes of records."""
     routes = APIRouter(prefix="/v1")
 
     @routes.post("/conversations", status_code=201, tags=["conversations"], summary="Begin a conversation")
@@ -91,7 +90,6 @@ def record_routes(service: Service) -> APIRouter:
 
 
 def not_known(what: str) -> Problem:
-    """The problem of a name that nothing has."""
     return Problem(404, f"there is no {what} of that name", "not-known")
 
 

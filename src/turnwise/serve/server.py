@@ -59,11 +59,7 @@ _log = logging.getLogger("turnwise.serve")
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """What a server listens on, and how it ends.
-
-    Port 0 is a free one; `connections` are those of a worker. The headers of a request have `header_seconds` to
-    arrive, and requests under way `grace_seconds` when the server ends.
-    """
+    """What a server listens on (port 0 is a free one), bounds of each worker, and how it ends."""
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -90,10 +86,7 @@ def is_loopback(host: str) -> bool:
 def serve(
     source: ConfigSource, settings: ServeSettings, listening: Listening, told: Callable[[str], None]
 ) -> None:
-    """Serve until a signal ends it. SIGTERM and SIGINT let requests end, SIGHUP reads the configuration anew.
-
-    Without API keys only this machine is served, else it is a `UsageError`. `told` is given a line once it serves.
-    """
+    """Serve until a signal ends it; `told` is given a line once it serves. SIGHUP reads the configuration anew."""
     if settings.keys is None and not is_loopback(listening.host):
         raise UsageError(
             f"{listening.host} is reached from other machines: give API keys with --keys FILE or in "
@@ -190,7 +183,6 @@ def _work_for_supervisor(
 
 
 def _end_with(supervisor: BaseProcess, server: EndingServer) -> None:
-    """End this worker when its supervisor is gone, whatever is under way."""
     supervisor.join()
     server.grace_seconds = min(server.grace_seconds, _ORPHAN_SECONDS / 4)
     server.should_exit = True
@@ -199,10 +191,7 @@ def _end_with(supervisor: BaseProcess, server: EndingServer) -> None:
 
 
 class Supervisor:
-    """Keeps as many workers as are wanted; they share one socket, so that no connection is lost with one of them.
-
-    `serves` is called once, when the first worker accepts connections.
-    """
+    """Keeps as many workers as are wanted. They share one socket: no connection is lost with one of them."""
 
     def __init__(
         self,
@@ -218,7 +207,6 @@ class Supervisor:
         self._ending = False
 
     def run(self) -> None:
-        """Supervise until a signal ends it."""
         listening = self._given[2]
         reader, writer = socket.socketpair()
         ready, self._ready = get_context("spawn").Pipe(duplex=False)
@@ -304,14 +292,8 @@ def _listen(listening: Listening) -> socket.socket:
 
 
 def turn_away(opened: socket.socket) -> None:
-    """Let nobody connect any more, with whatever process listens on the socket.
-
-    Who comes between the last accept and the closing would be reset. So Linux drops what arrives: the client tries
-    again a second later, and is refused. Elsewhere nothing is done.
-
-    Args:
-        opened: listens.
-    """
+    """Let nobody connect any more, with whatever process listens on the socket; on Linux alone."""
+    # Who comes between the last accept and the closing would be reset; what is dropped is tried again a second on.
     if sys.platform == "linux":
         program = ctypes.create_string_buffer(_DROP, len(_DROP))
         with contextlib.suppress(OSError):  # a sandbox without filters

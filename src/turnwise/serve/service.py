@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from functools import partial
 from hashlib import sha256
 from time import monotonic
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from turnwise.conversation import Conversation
 from turnwise.conversation.turn import PARTICIPANT_KEY
@@ -29,9 +29,9 @@ from turnwise.guard.names import UNNAMED, canonical_name
 from turnwise.guard.results import Path
 from turnwise.guard.state.settings import WhenDown
 from turnwise.guard.threads import LONG
-from turnwise.serve.bodies import CheckRequest, Problem
+from turnwise.serve.bodies import CheckRequest, Problem, Side
+from turnwise.serve.check_threads import Job, Lane
 from turnwise.serve.clients import CLIENT, Clients, DisconnectedError
-from turnwise.serve.lanes import Job, Lane
 from turnwise.serve.metrics import Metrics
 from turnwise.serve.settings import ServeSettings
 from turnwise.serve.tenants import Tenant, Tenants
@@ -52,10 +52,7 @@ _log = logging.getLogger("turnwise.serve")
 
 
 class Service:
-    """A pipeline behind HTTP. Everything that may take time runs in threads of its own, off the event loop.
-
-    Tenants without a configuration have that of the pipeline, which whoever made it closes.
-    """
+    """A pipeline behind HTTP, closed by whoever made it; what takes time runs in threads, off the event loop."""
 
     def __init__(self, pipeline: GuardrailPipeline, settings: ServeSettings) -> None:
         self.pipeline = pipeline
@@ -74,10 +71,7 @@ class Service:
         self._store_state, self._store_asked = "none", -_FRESH
 
     async def run(self, call: Callable[..., Value], *args: Any, characters: int = 0) -> Value:
-        """What a call returns that runs in the lane for texts of so many characters; errors become a `Problem`.
-
-        It ends early where nobody waits for it any more, its time is up, or the service stops.
-        """
+        """What a call returns that runs in the lane for texts of so many characters; errors become a `Problem`."""
         lane = self._lanes["short" if characters < LONG else "long"]
         seconds, client = self.settings.check_seconds, CLIENT.get()
         tenant = None if client is None else client.tenant
@@ -140,14 +134,12 @@ class Service:
         self.clients.end(partial(self.unchecked, "the service stops", "stopping", 1))
 
     def check(self, tenant: Tenant, request: CheckRequest) -> PipelineResult:
-        """Check a text of a tenant, in the conversation that it continues."""
         pipeline, chat = tenant.pipeline, _conversation(tenant, request)
         side, metadata, session = _spoken(pipeline, request, chat)
         if request.messages is not None:
-            prompt = {"key": request.key, "role": request.role, "metadata": metadata}
-            given: dict[str, Any] = {name: value for name, value in prompt.items() if value is not None}
-            if request.conversation_id is not None:
-                given["conversation"] = chat
+            named: dict[str, Any] = {"key": request.key, "role": request.role, "metadata": metadata}
+            named["conversation"] = None if request.conversation_id is None else chat
+            given = {name: value for name, value in named.items() if value is not None}
             try:
                 result = pipeline.check_messages(request.messages, session_id=session, **given)
             except ForgottenError:
@@ -158,47 +150,28 @@ class Service:
                 tenant.conversations.hold_fork(pipeline.conversation_of(result))
             self.metrics.tell(result, tenant.name)
             return result
-        text, number = request.text or "", request.turn_number
-        if side == "input":
-            result = pipeline.check_input(
-                text, chat, key=request.key, role=request.role, session_id=session, metadata=metadata
-            )
-        elif side == "output":
-            result = pipeline.check_output(text, chat, turn_number=number, session_id=session, metadata=metadata)
-        elif side == "tool_call":
-            result = pipeline.check_tool_call(
-                request.tool or "",
-                text,
-                conversation=chat,
-                call_id=request.call_id,
-                turn_number=number,
-                session_id=session,
-            )
-        elif side == "tool_description":
-            result = pipeline.check_tool_description(
-                request.tool or "", text, request.parameters, conversation=chat, session_id=session
-            )
-        elif side in ("document", "memory"):
-            source: Literal["document", "memory"] = "memory" if side == "memory" else "document"
-            name = request.tool or ""
-            result = pipeline.check_context(text, source, name=name, conversation=chat, session_id=session)
-        else:
-            result = pipeline.check_tool_result(
-                text,
-                conversation=chat,
-                call_id=request.call_id,
-                name=request.tool,
-                turn_number=number,
-                session_id=session,
-            )
+        text, tool = request.text or "", request.tool or ""
+        where: dict[str, Any] = {"conversation": chat, "session_id": session}
+        turn = where | {"turn_number": request.turn_number}
+        call = turn | {"call_id": request.call_id}
+        match side:
+            case "input":
+                result = pipeline.check_input(text, key=request.key, role=request.role, metadata=metadata, **where)
+            case "output":
+                result = pipeline.check_output(text, metadata=metadata, **turn)
+            case "tool_call":
+                result = pipeline.check_tool_call(tool, text, **call)
+            case "tool_result":
+                result = pipeline.check_tool_result(text, name=request.tool, **call)
+            case "tool_description":
+                result = pipeline.check_tool_description(tool, text, request.parameters, **where)
+            case source:
+                result = pipeline.check_context(text, source, name=tool, **where)
         self.metrics.tell(result, tenant.name)
         return result
 
     def reload(self) -> str:
-        """Read the configuration anew and go on with it, from the next check on; return its digest.
-
-        Where it does not fit, nothing has changed.
-        """
+        """Read the configuration anew and return its digest; where it does not fit, nothing has changed."""
         settings = self.settings
         if settings.read_config is None:
             raise UsageError("reload needs a configuration to read again, and this service was given a pipeline")
@@ -223,10 +196,7 @@ class Service:
         return sha256(repr((self.pipeline.config, tenants)).encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
     async def ready(self) -> dict[str, Any]:
-        """What this worker serves; a `Problem` while the state store is down and texts are blocked without it.
-
-        The state store is asked once a second at most.
-        """
+        """What this worker serves; a `Problem` while the state store is down and texts are blocked without it."""
         if self.pipeline.state_store is not None and monotonic() > self._store_asked + _FRESH:
             await self.apart("readyz", self._ask_store)
         if self._store_state == "closed":
@@ -262,7 +232,7 @@ class Service:
 
 def _spoken(
     pipeline: GuardrailPipeline, request: CheckRequest, chat: Conversation | NoConversation
-) -> tuple[str, dict[str, Any] | None, str | None]:
+) -> tuple[Side, dict[str, Any] | None, str | None]:
     """As what a text is checked, the metadata of its turn, and its session: all three depend on who says it."""
     name, side, session = request.participant, request.side, request.session_id
     known = None if name is None else canonical_name(name)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
-from threading import Lock
 from time import monotonic
 from typing import Annotated, Any, Final
 
@@ -18,6 +16,7 @@ from turnwise.errors import ConversationError, StateError
 from turnwise.guard import Forgotten, GuardrailPipeline, MemoryStateStore, Mode
 from turnwise.guard.config import Config
 from turnwise.guard.names import canonical_name
+from turnwise.integrations.checking import HeldConversations
 from turnwise.integrations.clients.texts import OtherTexts
 from turnwise.serve.bodies import Problem
 from turnwise.serve.metrics import Metrics
@@ -25,24 +24,16 @@ from turnwise.serve.settings import ApiKeys, ServeSettings, TenantSettings
 from turnwise.sessions import StateKind
 
 
-class HeldConversations:
-    """The conversations that a worker holds, so that a check goes on where the last one stopped.
-
-    With a state store the store has the say: what another worker wrote is read, and what it forgot is forgotten;
-    what is held keeps the observer's cache warm. At most `most` are held; the one least recently used makes room.
-    """
+class TenantConversations(HeldConversations):
+    """The conversations of a tenant in a worker: a check goes on where the last one stopped, here or elsewhere."""
 
     def __init__(self, pipeline: GuardrailPipeline, most: int, metrics: Metrics, tenant: str) -> None:
-        self._pipeline = pipeline
-        self._most = most
+        super().__init__(pipeline, most)
         self._count, self._evicted = metrics.conversations.labels(tenant), metrics.evicted.labels(tenant)
-        self._held: OrderedDict[str, Conversation] = OrderedDict()
-        self._lock = Lock()
 
     def find(self, conversation_id: str) -> Conversation | None:
         """A conversation; None where it is not known. `StateError` where the state store can't be read."""
-        with self._lock:
-            held = self._held.get(conversation_id)
+        held = self._holds(conversation_id)
         if not self._stored:
             return held if held is None else self._hold(held)
         found = self._pipeline.find_conversation(conversation_id, held=held)
@@ -57,27 +48,20 @@ class HeldConversations:
             return list(islice(reversed(self._held.values()), most))
 
     def of(self, conversation_id: str, about: dict[str, Any]) -> Conversation:
-        """A conversation, begun where it is not known.
-
-        While the state store can't be read, what is held goes on, or a conversation that stands in: its checks end
-        as the configuration's ``when_down`` says. It is given up once the store has one of that name.
-        """
         try:
             found = self.find(conversation_id)
-        except StateError:
-            with self._lock:
-                found = self._held.get(conversation_id)
+        except StateError:  # what is held goes on, or stands in until the store has one of that name
+            found = self._holds(conversation_id)
         return found or self._hold(Conversation(conversation_id=conversation_id, **about))
 
     def begin(self, conversation_id: str | None, about: dict[str, Any]) -> Conversation:
         """Begin a conversation for all workers to find; a name that is taken is a `ConversationError`."""
-        if conversation_id is not None and self.find(conversation_id) is not None:
-            raise ConversationError(f"conversation {conversation_id!r} exists already; choose another id")
-        begun = Conversation(conversation_id=conversation_id, **about)
-        self._pipeline.keep_conversation(begun)
-        if self._hold(begun) is not begun:
-            raise ConversationError(f"conversation {conversation_id!r} exists already; choose another id")
-        return begun
+        if conversation_id is None or self.find(conversation_id) is None:
+            begun = Conversation(conversation_id=conversation_id, **about)
+            self._pipeline.keep_conversation(begun)
+            if self._hold(begun) is begun:
+                return begun
+        raise ConversationError(f"conversation {conversation_id!r} exists already; choose another id")
 
     def hold_fork(self, conversation: Conversation | None) -> None:
         """Hold a conversation that was begun by a list of messages with an edited history."""
@@ -85,9 +69,7 @@ class HeldConversations:
             self._hold(conversation)
 
     def forget(self, conversation_id: str) -> Forgotten | None:
-        """Forget a conversation, and return the receipt; None where it is not known."""
-        with self._lock:
-            held = self._held.get(conversation_id)
+        held = self._holds(conversation_id)
         receipt = self._pipeline.forget_conversation(conversation_id)
         self._let_go(conversation_id, held)
         return receipt if receipt or held is not None else None
@@ -106,30 +88,15 @@ class HeldConversations:
             self._let_go(chat.conversation_id, chat)
         return receipt if receipt or held else None
 
-    @property
-    def _stored(self) -> bool:
-        state = self._pipeline.config.state
-        return self._pipeline.state_store is not None and (state is None or state.conversations)
-
-    def _hold(self, conversation: Conversation, *, instead: Conversation | None = None) -> Conversation:
-        """Hold a conversation, and return it; where another thread was faster, return the one of that thread."""
-        name = conversation.conversation_id
-        with self._lock:
-            held = self._held.get(name)
-            if held is None or held is instead:
-                self._held[name] = held = conversation
-            self._held.move_to_end(name)
-            while len(self._held) > self._most:
-                self._held.popitem(last=False)
-                self._evicted.inc()
-            self._count.set(len(self._held))
-            return held
-
     def _let_go(self, name: str, held: Conversation | None) -> None:
         with self._lock:
             if held is not None and self._held.get(name) is held:
                 del self._held[name]
-            self._count.set(len(self._held))
+            self._note(0)
+
+    def _note(self, evicted: int) -> None:
+        self._evicted.inc(evicted)
+        self._count.set(len(self._held))
 
 
 ANYBODY: Final = "anybody"
@@ -155,20 +122,17 @@ _log = logging.getLogger("turnwise.serve")
 
 @dataclass(eq=False, slots=True)
 class Tenant:
-    """Whoever has a key; a service without keys has one tenant, without settings.
-
-    `places` is what this process alone keeps, where there is no state store. `chosen` is the mode that an operator
-    chose, for which the store was last asked at `followed`. With `explain` the service tells everybody scores.
-    """
+    """Whoever has a key; a service without keys has one tenant, without settings."""
 
     name: str
     pipeline: GuardrailPipeline
-    conversations: HeldConversations
+    conversations: TenantConversations
     settings: TenantSettings | None = None
     places: MemoryStateStore = field(default_factory=lambda: MemoryStateStore(limit=100_000))
-    chosen: Mode | None = None
-    followed: float = -_FOLLOWED
-    explain: bool = False
+    """For a pipeline without a state store."""
+    chosen: Mode | None = None  # by an operator
+    followed: float = -_FOLLOWED  # when the store was last asked for that
+    explain: bool = False  # to everybody
     others: OtherTexts = field(init=False)
     """Checks texts of a proxy that belong to no conversation."""
 
@@ -177,7 +141,6 @@ class Tenant:
 
     @property
     def mode(self) -> Mode:
-        """How its pipeline is to run."""
         return self.chosen or Mode("on" if self.settings is None else self.settings.mode)
 
     @property
@@ -187,7 +150,6 @@ class Tenant:
         return self.explain or (own is not None and (own.explain or own.operator))
 
     def must_explain(self) -> None:
-        """Refuse those who may not see reasons and scores."""
         if not self.explains:
             raise Problem(
                 403, "this takes the key of a tenant with explain: true, or turnwise serve --explain", "explain"
@@ -214,21 +176,16 @@ class Tenants:
         return None if name is None else self.by_name.get(name)
 
     def several(self) -> bool:
-        """Whether there are several tenants."""
         return len(self.by_name) > 1
 
     def reload(self, keys: ApiKeys, config: Config | None = None) -> None:
-        """Go on with other keys, with the configurations of tenants as they are now, and with one of the service.
-
-        Where one does not fit (`UsageError`), nothing has changed.
-        """
+        """Go on with other keys and configurations as they are now; where one does not fit, nothing changes."""
         configs = {name: settings.read_config() for name, settings in keys.tenants.items()}
         for own in configs.values():
             if own is not None:
                 own.build()
         if config is not None:
             self._pipeline.reload(config)
-        shared = self._pipeline.config
         found: dict[str, Tenant] = {}
         for name, settings in keys.tenants.items():
             tenant = self.by_name.get(name)
@@ -236,7 +193,7 @@ class Tenants:
                 pipeline = self._pipeline.for_tenant(name, configs[name], one_person=settings.one_person)
                 tenant = self._made(name, pipeline)
             else:
-                tenant.pipeline.reload(configs[name] or shared)
+                tenant.pipeline.reload(configs[name] or self._pipeline.config)
             tenant.settings = settings
             found[name] = tenant
             self.follow(tenant)
@@ -245,20 +202,13 @@ class Tenants:
         self._close(gone)
 
     def operate(self, tenant: Tenant, *, modes: bool = False) -> None:
-        """Refuse those who may not operate the service.
-
-        Where tenants are marked as operators, only they may. Where none is, everybody may, but nobody may see or
-        change modes (`modes`).
-        """
+        """Refuse those who may not operate the service; where no tenant is an operator, all may but for modes."""
         marked = [one for one in self.by_name.values() if one.settings is None or one.settings.operator]
         if tenant not in marked and (marked or modes):
             raise Problem(403, "this takes the key of a tenant that is marked as operator", "operator")
 
     def choose(self, name: str, mode: Mode | None) -> Tenant | None:
-        """Let a tenant's pipeline run in a mode, in all workers; None is for the mode of its settings.
-
-        Return the tenant, or None for one that is not known.
-        """
+        """Let a tenant run in a mode, or in that of its settings, in all workers; None where it is not known."""
         tenant, store = self.by_name.get(name), self._pipeline.state_store
         if tenant is None:
             return None
@@ -282,7 +232,6 @@ class Tenants:
         self._apply(tenant)
 
     def close(self) -> None:
-        """Close the pipelines of all tenants."""
         self._close(self.by_name.values())
 
     def _close(self, tenants: Iterable[Tenant]) -> None:
@@ -296,7 +245,7 @@ class Tenants:
             _log.warning("the pipeline of %s is %s", tenant.name, tenant.mode)
 
     def _made(self, name: str, pipeline: GuardrailPipeline) -> Tenant:
-        held = HeldConversations(pipeline, self._settings.conversations, self._metrics, name)
+        held = TenantConversations(pipeline, self._settings.conversations, self._metrics, name)
         return Tenant(name, pipeline, held, explain=self._settings.explain)
 
 

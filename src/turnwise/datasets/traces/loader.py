@@ -50,21 +50,13 @@ CREATE INDEX by_span ON steps (trace, span);
 """
 
 
-def _itself(record: ParsedRecord | BadRecord) -> Iterator[ParsedRecord | BadRecord]:
-    yield record
-
-
 def _records(path: str, options: LoadOptions) -> Iterator[ParsedRecord | BadRecord]:
     return read_records(read_head(path, options.encoding))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TraceFormat:
-    """A format of traces or transcripts, as a row of a table; called, it gives the loader.
-
-    ``told_by`` recognises a file. ``records`` are those of a file, ``items`` what a record holds, and ``reader``
-    makes, for a path, what reads the steps of an item. ``pattern`` is what files in a folder are named like.
-    """
+    """A format of traces or transcripts, as a row of a table; called, it gives the loader."""
 
     name: str
     title: str
@@ -73,9 +65,12 @@ class TraceFormat:
     shape: str
     told_by: Callable[[Head], bool]
     reader: Callable[[str], Callable[[Any], Iterator[Step]]]
-    items: Callable[[ParsedRecord | BadRecord], Iterator[ParsedRecord | BadRecord]] = _itself
+    """Makes, for a path, what reads the steps of an item."""
+    items: Callable[[ParsedRecord], Iterator[ParsedRecord | BadRecord]] = lambda record: iter([record])
+    """What a record holds."""
     records: Callable[[str, LoadOptions], Iterator[ParsedRecord | BadRecord]] = _records
     pattern: str = "*"
+    """What files in a folder are named like."""
 
     def __call__(self) -> TraceLoader:
         return TraceLoader(self)
@@ -105,7 +100,9 @@ class TraceLoader(RecordLoader):
     ) -> Iterator[tuple[int, Step | BadRecord]]:
         """Yield number and step for what the records of one file hold; a RecordError ends an item."""
         read = self.format.reader(path)
-        for item in chain.from_iterable(map(self.format.items, records)):
+        for item in chain.from_iterable(
+            [record] if isinstance(record, BadRecord) else self.format.items(record) for record in records
+        ):
             if isinstance(item, BadRecord):
                 yield item.line, item
                 continue
@@ -294,7 +291,6 @@ class _Steps:
             yield step
 
     def _joined(self, first: Step) -> Step:
-        """One call of all events of its span."""
         events = (
             "SELECT body FROM steps JOIN bodies USING (place) WHERE trace = ? AND span = ? AND kind = ? "
             "ORDER BY time, steps.place"

@@ -101,7 +101,6 @@ def call_of(name: object, arguments: Any, identity: object = None) -> dict[str, 
 
 
 def result_of(content: Any, identity: object = None, name: object = None) -> Message:
-    """A result of a tool as a message."""
     made: Message = {"role": "tool", "content": text_of(content)}
     if isinstance(identity, str) and identity:
         made["tool_call_id"] = identity
@@ -232,10 +231,8 @@ def _parts(content: Any) -> tuple[list[str], list[Message], list[dict[str, Any]]
             continue
         part = _plain(one, "message_content.")
         kind, text = _kind(part), _part_text(part)
-        run, given = (
-            _either(part, "function_call", "functionCall"),
-            _either(part, "function_response", "functionResponse"),
-        )
+        run = _either(part, "function_call", "functionCall")
+        given = _either(part, "function_response", "functionResponse")
         if text is not None:
             texts.append(text)
         elif kind in _CALLS:
@@ -254,7 +251,6 @@ def _parts(content: Any) -> tuple[list[str], list[Message], list[dict[str, Any]]
 
 
 def first_of(value: Mapping[str, Any], *keys: str) -> Any:
-    """The first of some fields that is there and not null."""
     return next((value[key] for key in keys if value.get(key) is not None), None)
 
 
@@ -296,7 +292,6 @@ def _calls(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def objects(values: Any) -> list[Mapping[str, Any]]:
-    """The objects in a list; none in anything else."""
     return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 

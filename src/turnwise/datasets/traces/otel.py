@@ -41,10 +41,7 @@ def _records_of(path: str, options: LoadOptions) -> Iterator[ParsedRecord | BadR
         yield from read_requests(stream)
 
 
-def _spans(record: ParsedRecord | BadRecord) -> Iterator[ParsedRecord | BadRecord]:
-    if isinstance(record, BadRecord):
-        yield record
-        return
+def _spans(record: ParsedRecord) -> Iterator[ParsedRecord | BadRecord]:
     value = record.value
     if isinstance(value, dict) and isinstance(value.get("data"), list):  # a page of Phoenix's REST interface
         yield from (ParsedRecord(record.number, ("spans", span)) for span in value["data"])

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from turnwise._support.bounded import is_too_deep
 from turnwise.datasets.layout import Head
-from turnwise.datasets.protocol import BadRecord, RecordError
+from turnwise.datasets.protocol import RecordError
 from turnwise.datasets.records import ParsedRecord, as_object
 from turnwise.datasets.traces.loader import TraceFormat, first_object
 from turnwise.datasets.traces.messages import first_of, messages_of, objects, parsed_text
@@ -22,9 +22,9 @@ _LONGEST: Final = 1 << 22
 """Characters of a list in Python's notation, as pandas writes it into CSV, that are read."""
 
 
-def _paged(record: ParsedRecord | BadRecord) -> Iterator[ParsedRecord | BadRecord]:
-    value = None if isinstance(record, BadRecord) else record.value
-    if isinstance(value, dict) and isinstance(value.get("data"), list) and not isinstance(record, BadRecord):
+def _paged(record: ParsedRecord) -> Iterator[ParsedRecord]:
+    value = record.value
+    if isinstance(value, dict) and isinstance(value.get("data"), list):
         yield from (ParsedRecord(record.number, item) for item in value["data"])
     else:
         yield record
@@ -45,11 +45,8 @@ def _is_langfuse(head: Head) -> bool:
     return observation or within or {"id", "timestamp", "sessionId", "input"} <= fields
 
 
-def _read_langfuse(record: Any) -> Iterator[Step]:
-    yield from _langfuse_steps(as_object(record), "", 0)
-
-
-def _langfuse_steps(record: Mapping[str, Any], session: str, depth: int) -> Iterator[Step]:
+def _read_langfuse(value: Any, session: str = "", depth: int = 0) -> Iterator[Step]:
+    record = as_object(value)
     inner = [one for key in ("traces", "observations") for one in objects(record.get(key))]
     whole = record.get("trace")
     if isinstance(whole, dict):
@@ -64,7 +61,7 @@ def _langfuse_steps(record: Mapping[str, Any], session: str, depth: int) -> Iter
     if inner and depth > 3:
         raise RecordError("traces and observations are nested in each other")
     for one in inner:
-        yield from _langfuse_steps(one, session, depth + 1)
+        yield from _read_langfuse(one, session, depth + 1)
 
 
 def _langfuse_step(record: Mapping[str, Any], session: str) -> Step:

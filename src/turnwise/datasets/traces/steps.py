@@ -35,29 +35,24 @@ _UNITS: Final = ((10**17, 1), (10**14, 10**3), (10**11, 10**6))
 
 @dataclass(slots=True)
 class Step:
-    """A step; texts that are not known are empty.
-
-    `conversation` is the id that groups traces; `agent` the name of the agent where the step is one itself;
-    `thread` the transcript of a sub-agent; `edited` says that history was replaced from here on.
-    """
+    """A step; texts that are not known are empty."""
 
     kind: str
     trace: str
     span: str = ""
     parent: str = ""
-    conversation: str = ""
+    conversation: str = ""  # the id that groups traces
     time: int | None = None
     end: int | None = None
     model: str = ""
-    agent: str = ""
-    thread: str = ""
-    edited: bool = False
+    agent: str = ""  # its name, where the step is one itself
+    thread: str = ""  # the transcript of a sub-agent
+    edited: bool = False  # history was replaced from here on
     input: list[Message] = field(default_factory=list)
     output: list[Message] = field(default_factory=list)
 
 
 def tool_step(name: Any, arguments: Any, result: Any, identity: Any = None, **known: Any) -> Step:
-    """The step of a tool that ran; its result may be missing."""
     call = {"role": "assistant", "content": None, "tool_calls": [call_of(name, arguments, identity)]}
     output = [] if result is None else [result_of(result, identity)]
     return Step(kind=TOOL, input=[call], output=output, **known)
@@ -99,7 +94,6 @@ def time_of(value: Any) -> int | None:
 
 
 def stamp_of(nanoseconds: int | None) -> datetime | None:
-    """A time as turns have it."""
     return None if nanoseconds is None else _EPOCH + timedelta(microseconds=nanoseconds // 1000)
 
 
@@ -168,12 +162,12 @@ def span_step(
             name_of(told, "gen_ai.tool.call.id", "tool_call.id", "tool.id"),
             **known,
         )
-    given, said = _messages(told, (_GIVEN, _SAID))
+    given, said = _messages(told)
     for event, beside in events:
         if event in EVENTS:
             (said if event == "gen_ai.choice" else given).extend(event_messages(event, beside))
         elif event in _WHOLE:
-            more = _messages(unflattened(beside, _PREFIXES), (_GIVEN, _SAID))
+            more = _messages(unflattened(beside, _PREFIXES))
             given, said = given or more[0], said or more[1]
     is_call = bool(kinds & _CALLS) or ((given or said) and not kinds)
     if not (given or said):
@@ -196,7 +190,7 @@ def event_step(event: str, attributes: Mapping[str, Any], body: Any, **known: An
         messages = event_messages(event, beside)
         parts = ([], messages) if event == "gen_ai.choice" else (messages, [])
     elif event in _WHOLE:
-        parts = _messages(unflattened(beside, _PREFIXES), (_GIVEN, _SAID))
+        parts = _messages(unflattened(beside, _PREFIXES))
     else:
         return None
     known |= {"conversation": name_of(attributes, *_CONVERSATION), "model": name_of(attributes, *_MODEL)}
@@ -204,7 +198,6 @@ def event_step(event: str, attributes: Mapping[str, Any], body: Any, **known: An
 
 
 def event_messages(event: str, attributes: Mapping[str, Any]) -> list[Message]:
-    """The messages of an event that is one."""
     role = EVENTS[event]
     message = attributes.get("message", attributes)
     if not isinstance(message, dict):
@@ -270,10 +263,8 @@ def _listed(value: Any) -> Any:
     return {str(key): _listed(one) for key, one in value.items()}
 
 
-def _messages(
-    told: Mapping[str, Any], keys: tuple[tuple[str, ...], tuple[str, ...]]
-) -> tuple[list[Message], list[Message]]:
-    given = messages_of(first_of(told, *keys[0]))
-    said = messages_of(first_of(told, *keys[1]), "assistant")
+def _messages(told: Mapping[str, Any]) -> tuple[list[Message], list[Message]]:
+    given = messages_of(first_of(told, *_GIVEN))
+    said = messages_of(first_of(told, *_SAID), "assistant")
     lead = messages_of(told.get("gen_ai.system_instructions"), "system")
     return lead + given, said

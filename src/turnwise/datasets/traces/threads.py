@@ -42,21 +42,16 @@ class Source(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Thread:
-    """Messages as they were said, each with its source.
+    """Messages as they were said, each with its source."""
 
-    `keys` are the messages as numbers that are equal where messages say the same; `instructions` tells what model
-    and agent were told, `label` the transcript of a sub-agent. `history` counts calls by what was wrong with the
-    history they repeat.
-    """
-
-    instructions: tuple[Any, ...] = ()
-    label: str = ""
+    instructions: tuple[Any, ...] = ()  # what model and agent were told
+    label: str = ""  # the transcript of a sub-agent
     agent: str = ""
     depth: int = 0
-    keys: list[int] = field(default_factory=list)
+    keys: list[int] = field(default_factory=list)  # of the messages, equal where these say the same
     messages: list[Message] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
-    history: Counter[str] = field(default_factory=Counter)
+    history: Counter[str] = field(default_factory=Counter)  # calls by what was wrong with what they repeat
 
     def add(self, messages: list[Message], keys: list[int], source: Source) -> None:
         self.messages += messages
@@ -130,7 +125,8 @@ class Threads:
             thread.add(lead, [], begun)
             self.chars += _size(lead)
         else:
-            self._latest.remove(thread) if thread in self._latest else None
+            if thread in self._latest:
+                self._latest.remove(thread)
             thread.history.update([flaw] if flaw else ())
         self._latest.append(thread)
         self._take(thread, given[start:], keys[start:], begun)
@@ -143,10 +139,7 @@ class Threads:
     def _place(
         self, instructions: tuple[Any, ...], given: list[Message], keys: list[int], said: list[int], trace: str
     ) -> tuple[Thread | None, int | None, str]:
-        """The thread that a call continues, where in its input what is new begins, and what was wrong with it.
-
-        No thread: it begins one. No place: all of it is there already.
-        """
+        """The thread that a call continues, where new messages begin (None: all are there), and what was wrong."""
         whole: tuple[int, Thread] | None = None
         cut: tuple[int, int, Thread] | None = None
         edited: tuple[int, Thread] | None = None

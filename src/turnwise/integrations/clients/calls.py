@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 from typing import Any, Final
 
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, MemoryStateStore, PipelineResult, StateStore
 from turnwise.guard.messages.sendable import goes_on
+from turnwise.guard.names import canonical_name
 from turnwise.integrations.checking import Do, Steps, pipeline_call
 
 RESULT: Final = "turnwise_result"
@@ -25,15 +27,11 @@ _SMUGGLED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Guarding:
-    """What a guarded client goes by.
-
-    ``refusal`` is said in place of what was blocked; None for an exception. ``places`` are for a pipeline without
-    a state store.
-    """
+    """What a guarded client goes by."""
 
     pipeline: GuardrailPipeline
-    refusal: str | None
-    places: StateStore = field(default_factory=MemoryStateStore)
+    refusal: str | None  # said in place of what was blocked; None for an exception
+    places: StateStore = field(default_factory=MemoryStateStore)  # for a pipeline without a state store
 
     @property
     def store(self) -> StateStore:
@@ -41,7 +39,6 @@ class Guarding:
         return self.pipeline.state_store or self.places
 
     def check(self, messages: list[dict[str, Any]], named: Mapping[str, Any]) -> Do:
-        """The check of what came last in a list."""
         return pipeline_call(self.pipeline, "check_messages", messages, recognised=True, **named)
 
     def open_stream(self, messages: list[dict[str, Any]], named: Mapping[str, Any]) -> Do:
@@ -56,17 +53,12 @@ def off_loop(call: Callable[..., Any], *given: Any) -> Do:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request that was let through, or not.
-
-    ``messages`` are as they came. ``sent`` are those that the model may be sent, None where the last one was
-    blocked; ``result`` is None where nobody checked them. ``standing`` is of the check of what is said in place of
-    what was blocked.
-    """
+    """A request that was let through, or not: its messages as they came, and as the model may be sent them."""
 
     messages: list[dict[str, Any]]
-    sent: list[dict[str, Any]] | None
-    result: PipelineResult | None
-    standing: PipelineResult | None = None
+    sent: list[dict[str, Any]] | None  # None where the last one was blocked
+    result: PipelineResult | None  # None where nobody checked them
+    standing: PipelineResult | None = None  # on what is said in place of what was blocked
 
 
 def ask(guarding: Guarding, messages: Any, named: Mapping[str, Any], ends: Sequence[int] = ()) -> Steps[Asked]:
@@ -88,6 +80,20 @@ def ask(guarding: Guarding, messages: Any, named: Mapping[str, Any], ends: Seque
 def of_reply(named: Mapping[str, Any]) -> dict[str, Any]:
     """What is said of a request and also counts for its reply."""
     return {name: value for name, value in named.items() if name not in ("key", "role")}
+
+
+def caller_of_proxy(api_key: object, end_user: object, session: object) -> dict[str, Any]:
+    """Whose conversation a request to LiteLLM's proxy belongs to, as arguments of `check_messages`."""
+    key, person = str(api_key or ""), canonical_name(str(end_user or ""))
+    scope = f"{key}|{person}"
+    named: dict[str, Any] = {"scope": scope}
+    if person or key:
+        named["key"] = person or key
+    if session:
+        # Hashed with whose it is, so that names of two API keys never meet.
+        digest = sha256(f"{scope}|{session}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        named["conversation_id"] = f"litellm-{digest}"
+    return named
 
 
 def stand_in(

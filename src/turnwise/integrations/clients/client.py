@@ -90,10 +90,7 @@ class AsyncClient(GuardedClient):
 
 
 class Resource(ABC):
-    """A part of a client that asks a model, such as ``chat.completions``.
-
-    ``unguarded`` is the part behind the guard, of which ``free`` names what needs no check.
-    """
+    """A part of a client that asks a model, such as ``chat.completions``; ``free`` names what needs no check."""
 
     path: ClassVar[str] = ""
     instead: ClassVar[str]
@@ -197,10 +194,7 @@ class AsyncResource(Resource):
 
 
 class HelperStream:
-    """A stream of a package's helper as a context manager, for sync and async code.
-
-    ``enter`` gives the package's own manager, None where nothing is asked, and the stream.
-    """
+    """A stream of a package's helper, sync or async; ``enter`` gives both, None for what is not asked."""
 
     def __init__(self, enter: Callable[[], Any]) -> None:
         self._enter = enter

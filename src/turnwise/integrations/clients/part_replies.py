@@ -39,14 +39,9 @@ class Call(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What an event of a stream is, and the index of the part that it is about.
+    """What an event of a stream is, or begins or ends, and the index of the part that it is about."""
 
-    ``what`` is ``pass`` for one without text, ``error``, ``open`` where a text begins, ``text`` for a piece of it,
-    ``thought`` where thinking begins, ``end`` for the end of a part, ``last`` for what ends the reply; else
-    ``other``.
-    """
-
-    what: str
+    what: str  # pass (it has no text), error, open (of a text), text, thought, end (of a part), last, or other
     at: int | None = None
     text: str = ""
 
@@ -65,7 +60,6 @@ class Shown:
         self.number = 0
 
     def note(self, event: Any, kind: Kind) -> None:
-        """Take in an event that is shown."""
         self.number = getattr(event, "sequence_number", 0)
         if kind.what == "pass" and self.first is None:
             self.first = event
@@ -79,13 +73,11 @@ class Shown:
 
 
 class PartsApi(ABC):
-    """An API whose replies are lists of parts: how they and requests are read, and how a refusal is told.
-
-    ``parsed`` is set for what ``parse`` gives.
-    """
+    """An API whose replies are lists of parts: how they and requests are read, and how a refusal is told."""
 
     def __init__(self, guarding: Guarding) -> None:
-        self.guarding, self.parsed = guarding, False
+        self.guarding = guarding
+        self.parsed = False  # True for what ``parse`` gives
         self.others = OtherTexts(guarding.pipeline)
 
     @abstractmethod
@@ -174,12 +166,10 @@ class PartsApi(ABC):
         return with_result(reply, result)
 
     def opened(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
-        """Check a request before the model is asked."""
         refuse_smuggled(given)
         return (yield from self.asked(given, named))
 
     def _checked(self, call: Call, reply: Any) -> Steps[PipelineResult | None]:
-        """Check a reply, and put what may be shown into it."""
         message, parts = self.said(plain(reply, "the reply")), self.parts(reply)
         result, new = call.asked.result, dict[str, str]()
         yield from self.others.check(self.other(parts), "check_output")

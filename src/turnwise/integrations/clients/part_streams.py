@@ -48,11 +48,7 @@ class PartsResource(Resource):
 
 
 class EventSteps(PieceSteps):
-    """A reply that comes in events, under check.
-
-    Its first text is passed on as it comes, and thinking that comes before it once that is whole; everything else
-    once all is checked.
-    """
+    """A reply in events: its first text is shown as it comes, thinking before that once whole, the rest last."""
 
     def __init__(self, api: PartsApi, call: Call) -> None:
         super().__init__(api.guarding, call.asked, call.named)

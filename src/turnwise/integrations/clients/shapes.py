@@ -67,10 +67,8 @@ def _grouped(items: Iterable[Any]) -> list[tuple[dict[str, Any], list[int]]]:
 
 
 def items_sent(items: Sequence[Any], sent: Sequence[dict[str, Any]]) -> list[Any]:
-    """Items of the Responses API with what may be sent of them, as the chat messages ``sent`` say.
-
-    Items of messages that are in ``sent`` stay as they are, and so do those before them that are no messages.
-    """
+    """Items of the Responses API with what may be sent of them, as the chat messages ``sent`` say."""
+    # Items of messages that are in `sent` stay as they are, and so do those before them that are no messages.
     groups, left = _grouped(items), [*sent]
     kept: dict[int, list[Any]] = {}
     for at, (message, places) in enumerate(groups):
@@ -107,7 +105,6 @@ def _with(item: Mapping[str, Any], message: Mapping[str, Any]) -> list[dict[str,
 
 
 def _items(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A chat message as items of the Responses API."""
     if message["role"] == "tool":
         return [{"type": _OUTPUTS[0], "call_id": message.get("tool_call_id"), "output": message["content"]}]
     calls = message.get("tool_calls") or ()
@@ -178,11 +175,7 @@ def plain(given: Any, path: str) -> dict[str, Any]:
 
 
 class Events:
-    """A reply in pieces, whole: its events, with each text taken out of its pieces.
-
-    Pieces are objects of pydantic, dicts, or bytes of server-sent events; UnreadError for others, and for events
-    of a type that is not known.
-    """
+    """A reply in pieces (objects of pydantic, dicts, server-sent events): events, and each text as one."""
 
     def __init__(self, chunks: Sequence[Any]) -> None:
         self._chunks = chunks
@@ -241,7 +234,6 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def is_chat_chunk(chunk: Any) -> bool:
-    """Whether a piece of a reply is one of a chat."""
     choices = getattr(chunk, "choices", None)
     return choices is not None and all(hasattr(choice, "delta") for choice in choices)
 

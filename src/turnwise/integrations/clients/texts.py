@@ -52,11 +52,7 @@ class Leaf(NamedTuple):
 
 
 def leaves(tree: Any, keys: Collection[str] | None = None, skip: Collection[str] = ()) -> Iterator[Leaf]:
-    """Yield every text in JSON values, and keys of objects that may say something too.
-
-    ``keys`` are the keys of the outermost object that count, None for all; ``skip`` are left out at any depth. An
-    UnreadError tells of a value of another kind, or of a text given as numbers of tokens.
-    """
+    """Yield every text in JSON values, and keys that may say something; ``keys`` of the outermost object alone."""
     stack: list[tuple[str, Any]] = [("", tree)]
     while stack:
         path, holder = stack.pop()
@@ -79,10 +75,7 @@ def leaves(tree: Any, keys: Collection[str] | None = None, skip: Collection[str]
 
 
 def last_heard(messages: Sequence[Any]) -> int:
-    """Place, from 1, of the last message that a model answers; 0 for none.
-
-    What comes after it is said by whoever runs the model, or put into its mouth.
-    """
+    """Place, from 1, of the last message that a model answers; what comes after is put into its mouth."""
     roles = [message.get("role") if isinstance(message, Mapping) else None for message in messages]
     return max((at for at, role in enumerate(roles, 1) if role in ("user", "tool", "function")), default=0)
 
@@ -95,11 +88,7 @@ class OtherTexts:
         self._clean: set[bytes] = set()
 
     def check(self, found: Iterable[Leaf], method: str, seen: Collection[str] = (), **named: Any) -> Steps[bool]:
-        """Check texts, put back what is replaced, and return whether anything was.
-
-        ``method`` is ``check_input``, ``check_output``, or ``check_tool_result`` for what others say; texts in
-        ``seen`` need no check; ``named`` are further arguments of the method.
-        """
+        """Check texts that were not seen, put back what is replaced, and return whether anything was."""
         if self._steps is not self._pipeline.steps:
             self._steps, self._clean = self._pipeline.steps, set()
         changed = False

@@ -133,7 +133,6 @@ class _Remote:
         self._listens = False
 
     def send(self, raw: bytes, one: Mapping[str, Any]) -> None:
-        """Send a message, and give the client all that is answered."""
         accepted = {"content-type": _JSON, "accept": f"{_JSON}, {_STREAM}"}
         headers = {**self._headers, **self._session, **accepted, **_routing(one)}
         waiting = one.get("id") if "method" in one else None
@@ -200,7 +199,6 @@ class _Remote:
             self.client.write(self.client.screen.to_client(json.dumps(error).encode()).forward)
 
     def end(self) -> None:
-        """Tell the server that the session is over."""
         if "mcp-session-id" in self._session:
             with suppress(httpx.HTTPError):
                 self._http.delete(self._url, headers={**self._headers, **self._session}, timeout=2.0)

@@ -15,6 +15,7 @@ from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.names import is_ordinary
 from turnwise.guard.tool_texts import Arguments
+from turnwise.integrations.checking import keep_latest
 
 MAX_MESSAGE: Final = 64 << 20
 """Bytes that a message may have."""
@@ -185,9 +186,7 @@ class McpScreen:
         name = params.get("name", params.get("uri", ""))
         name = name if isinstance(name, str) else ""
         if "id" in message:
-            self._pending[_key(identity)] = method, name, identity
-            if len(self._pending) > _MOST:
-                self._pending.popitem(last=False)
+            keep_latest(self._pending, _key(identity), (method, name, identity), _MOST)
         if method == "initialize":
             able = params.get("capabilities")
             self._can_ask[0] = self._elicits and isinstance(able, dict) and "elicitation" in able
@@ -332,9 +331,7 @@ class McpScreen:
         )
         fine = not result.blocked and (not rest or self._is_fine(name, rest))
         if fine:
-            self._fine[digest] = None
-            if len(self._fine) > _MOST:
-                self._fine.popitem(last=False)
+            keep_latest(self._fine, digest, None, _MOST)
         return fine
 
     def _is_fine(self, name: str, value: Any) -> bool:
@@ -404,7 +401,6 @@ def _parts_of(message: Message, key: str, keys: tuple[str, ...]) -> list[tuple[A
 
 
 def _withhold(message: Message, parts: list[tuple[Any, Any]], *, tool: bool) -> None:
-    """Put in place of an answer that it is withheld."""
     if tool and "result" in message:
         kept = {key: message["result"][key] for key in ("resultType",) if key in message["result"]}
         message["result"] = {**kept, "content": [{"type": "text", "text": WITHHELD_RESULT}], "isError": True}

@@ -42,7 +42,6 @@ class Client:
         self._lock = Lock()
 
     def write(self, *messages: bytes | None) -> None:
-        """Send messages to the client, each whole."""
         with self._lock:
             for message in messages:
                 if message is not None:
@@ -64,11 +63,7 @@ def _write(stream: int, data: bytes) -> None:
 
 
 def serve_command(command: Sequence[str], screen: McpScreen) -> int:
-    """Start a server and stand between it and our standard streams until either ends; its exit code.
-
-    Raises:
-        GuardError: the command can't be started.
-    """
+    """Start a server and stand between it and our standard streams until either ends; its exit code."""
     try:
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except OSError as error:

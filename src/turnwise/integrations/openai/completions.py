@@ -106,7 +106,6 @@ def _messages(given: Mapping[str, Any]) -> Any:
 
 
 def _says_anything(message: Mapping[str, Any]) -> bool:
-    """Whether a reply holds text, calls or anything else that there is to check."""
     return any(message.get(key) is not None for key in _SPEAKING)
 
 
@@ -121,7 +120,6 @@ def _refused(model: object, refusal: str) -> Any:
 
 
 def _refuse_choice(choice: Any, refusal: str) -> None:
-    """Replace what a choice says by a set text."""
     message = choice.message
     for key in ("tool_calls", "function_call", "refusal", "audio", "parsed"):
         if getattr(message, key, None) is not None:
@@ -132,7 +130,6 @@ def _refuse_choice(choice: Any, refusal: str) -> None:
 
 
 def _redact_choice(choice: Any, result: PipelineResult) -> None:
-    """Replace what a choice says by what guardrails redacted."""
     message = choice.message
     calls = {call.id: call for call in message.tool_calls or ()}
     for part in result.parts or (result,):
@@ -195,7 +192,6 @@ class CompletionSteps(PieceSteps):
         yield from self._ended(last)
 
     def _taken(self, delta: Any) -> str:
-        """Take calls of tools, and return the text."""
         for call in getattr(delta, "tool_calls", None) or ():
             held = self._calls.setdefault(call.index, {"id": "", "name": "", "arguments": ""})
             held["id"] += call.id or ""

@@ -89,7 +89,6 @@ class GuardedAsyncResponses(_Responses, AsyncResource):
         return HelperStream(partial(_aentered, *_helper(self, given)))
 
     async def raw_stream(self, made: dict[str, Any], **given: Any) -> _Raw:
-        """A stream for the package's helper; see `GuardedResponses.raw_stream`."""
         made["stream"] = await self.create(**given)
         return _Raw(made["stream"])
 
@@ -137,10 +136,7 @@ def _helper(resource: Any, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 class ResponsesApi(PartsApi):
-    """Requests and replies of the Responses API.
-
-    ``conversations`` are the client's, for replies that are blocked in a conversation that the server keeps.
-    """
+    """Requests and replies of the Responses API, and of a blocked reply its removal from what the server keeps."""
 
     def __init__(self, guarding: Guarding, conversations: Any) -> None:
         super().__init__(guarding)

@@ -1,110 +1,18 @@
-"""Threads in which checks run, and how tenants share them.
-
-A lane has threads of its own, and before them a line that is bounded in expected seconds.
-"""
+"""Threads in which checks run: lanes with threads of their own, and a line before them of bounded seconds."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from threading import Condition, Thread
 from time import monotonic
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 from turnwise.deadline import Deadline, WorkStopped, within
-
-Item = TypeVar("Item")
-
-_GREED: Final = 3.0
-"""How many times what is free a tenant may hold and still take more."""
-
-
-class Shares:
-    """Room that tenants take and give back, such as requests under way or seconds of work that waits.
-
-    Where there are several, one takes more only while it holds less than three times what is free: alone three
-    quarters of the room, beside another three sevenths. So there is room for whoever comes next, however many of
-    another's requests hang. What is admitted last may go beyond `most`, which is above 0.
-
-    Source: A. K. Choudhury and E. L. Hahne, Dynamic queue length thresholds for shared-memory packet switches,
-    IEEE/ACM Transactions on Networking 6 (1998).
-
-    >>> shares = Shares(8, lambda: True)
-    >>> sum(shares.admit("web", 1) for _ in range(8)), shares.admit("desk", 1)
-    (6, True)
-    """
-
-    def __init__(self, most: float, several: Callable[[], bool]) -> None:
-        self._most = most
-        self._several = several
-        self._held: Counter[str] = Counter()
-
-    @property
-    def held(self) -> float:
-        """What all hold together."""
-        return sum(self._held.values())
-
-    def admit(self, tenant: str, cost: float) -> bool:
-        """Take room for a tenant, and return True; False where there is none for it."""
-        free = self._most - self.held
-        if free <= 0 or (self._several() and self._held[tenant] >= _GREED * free):
-            return False
-        self.take(tenant, cost)
-        return True
-
-    def take(self, tenant: str, cost: float) -> None:
-        """Take room, whether there is any or not."""
-        self._held[tenant] += cost  # type: ignore[assignment]
-
-    def release(self, tenant: str, cost: float) -> None:
-        """Give back what was taken."""
-        self.take(tenant, -cost)
-        if self._held[tenant] <= 1e-9:  # what sums of floats leave
-            del self._held[tenant]
-
-
-class FairLine(Generic[Item]):
-    """What waits: the tenants take turns, and what belongs to one goes in the order in which it came.
-
-    >>> line = FairLine[str]()
-    >>> for tenant, item in (("web", "w1"), ("web", "w2"), ("web", "w3"), ("desk", "d1")):
-    ...     line.append(tenant, item)
-    >>> [line.next(bool) for _ in range(len(line))]
-    ['w1', 'd1', 'w2', 'w3']
-    """
-
-    def __init__(self) -> None:
-        self._lines: OrderedDict[str, deque[Item]] = OrderedDict()
-
-    def append(self, tenant: str, item: Item) -> None:
-        """Let something of a tenant wait."""
-        self._lines.setdefault(tenant, deque()).append(item)
-
-    def next(self, may: Callable[[str], bool]) -> Item | None:
-        """Take out what is next of the tenants that may go on; None for nothing."""
-        tenant = next(filter(may, self._lines), None)
-        if tenant is None:
-            return None
-        line = self._lines.pop(tenant)
-        item = line.popleft()
-        if line:
-            self._lines[tenant] = line
-        return item
-
-    def remove(self, tenant: str, item: Item) -> None:
-        """Let something wait no longer; a `ValueError` where it does not wait."""
-        line = self._lines.get(tenant, deque())
-        line.remove(item)
-        if not line:
-            del self._lines[tenant]
-
-    def __len__(self) -> int:
-        return sum(map(len, self._lines.values()))
-
+from turnwise.serve.sharing import FairLine, Shares
 
 _LEAST: Final = 100
 """Characters that every call counts for beside its own: what it takes whatever its length."""

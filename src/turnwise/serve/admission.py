@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from time import monotonic
 from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnwise.serve.bodies import Problem
 from turnwise.serve.clients import Client, DisconnectedError
-from turnwise.serve.lanes import Shares
 from turnwise.serve.service import Service
+from turnwise.serve.sharing import KeyRates, Shares
 from turnwise.serve.tenants import SCOPE, Tenant
 
 OPEN: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
@@ -39,7 +37,6 @@ class Gate:
         self._under_way = Shares(service.settings.in_flight, service.tenants.several)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -83,7 +80,6 @@ class Gate:
                 await self._under_bound(scope, client, send)
 
     async def _under_bound(self, scope: Scope, client: Client, send: Send) -> None:
-        """Serve a request, where not too many are under way."""
         tenant = client.tenant
         if not self._under_way.admit(tenant.name, 1):
             raise self._service.unchecked("too many requests are under way; try again", "busy", 1, tenant)
@@ -105,40 +101,6 @@ class Gate:
         if wait:
             raise Problem(429, "this API key makes too many requests; slow down", "rate", retry_after=wait)
         return tenant
-
-
-class KeyRates:
-    """Counts requests by key. Each key has a bucket for ten seconds' worth of requests, which fills evenly.
-
-    There is no limit where `per_minute` is None. `seconds` gives seconds that never go back.
-
-    >>> now = [0.0]
-    >>> rates = KeyRates(60, lambda: now[0])
-    >>> [rates.wait("web") for _ in range(11)][-2:]
-    [0.0, 1.0]
-    >>> now[0] = 1.0
-    >>> rates.wait("web")
-    0.0
-    """
-
-    def __init__(self, per_minute: int | None, seconds: Callable[[], float] = monotonic) -> None:
-        self._rate = None if per_minute is None else per_minute / 60
-        self._most = 0.0 if self._rate is None else max(1.0, 10 * self._rate)
-        self._seconds = seconds
-        self._buckets: dict[str, tuple[float, float]] = {}
-
-    def wait(self, key: str) -> float:
-        """Count a request of a key, by name, and return 0; if it is one too many, the seconds until it is not."""
-        if self._rate is None:
-            return 0.0
-        now = self._seconds()
-        left, at = self._buckets.get(key, (self._most, now))
-        left = min(self._most, left + (now - at) * self._rate)
-        if left < 1.0:
-            self._buckets[key] = (left, now)
-            return (1.0 - left) / self._rate
-        self._buckets[key] = (left - 1.0, now)
-        return 0.0
 
 
 def _is_stream(scope: Scope, headers: dict[bytes, bytes]) -> bool:
