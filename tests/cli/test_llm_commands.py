@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from chat_server import FATAL_FAULTS, ChatServer
 
-from turnwise.observers.llm import LlmSettings
+from turnwise.observers import LlmSettings
 
 Cli = Callable[..., Any]
 

@@ -20,8 +20,7 @@ from tests.support.found import conversation, make_findings
 from turnwise import GuardrailPipeline, guard, score
 from turnwise.errors import TurnwiseError
 from turnwise.observers import build_observer
-from turnwise.store import Store
-from turnwise.store.query import ask
+from turnwise.store import Store, ask
 
 pytestmark = pytest.mark.integration
 

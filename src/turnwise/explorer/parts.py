@@ -305,8 +305,12 @@ class="graph-flag" /></svg>""",
 def drawing(series: Sequence[tuple[int, float]], turns: int, flag: int | None = None) -> dict[str, str]:
     """A small graph of (turn, value in [0, 1]), in order, broken at turns without one, with a mark at turn `flag`.
 
-    >>> drawing([(1, 0.0), (2, 1.0)], 2, 2)["said"], drawing([], 3)["said"]
-    ('highest F 1.00, flagged at turn 2', 'no score')
+    >>> drawing([(1, 0.0), (2, 0.5), (4, 1.0)], 4, 4)["path"]
+    'M2.0 22.0L40.7 12.0M118.0 2.0h1'
+    >>> drawing([(1, 0.0), (2, 1.0)], 2, 2)
+    {'path': 'M2.0 22.0L118.0 2.0', 'flag': 'M118.0 -1.0l3.2 6h-6.4z', 'said': 'highest F 1.00, flagged at turn 2'}
+    >>> drawing([], 3)
+    {'path': '', 'flag': '', 'said': 'no score'}
     """
     across = (_WIDTH - 2 * _EDGE) / max(turns - 1, 1)
     places = {turn: (_EDGE + (turn - 1) * across, _EDGE + (1.0 - value) * (_HEIGHT - 2 * _EDGE))
