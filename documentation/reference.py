@@ -290,10 +290,7 @@ class PythonPage(NamedTuple):
 
 PYTHON = (
     PythonPage(
-        "conversation",
-        "Conversations",
-        "Turns, conversations, sequences, and their formats.",
-        ("conversation",),
+        "conversation", "Conversations", "Turns, conversations, sequences, and their formats.", ("conversation",)
     ),
     PythonPage("scoring", "Scores", "T, I and F, evaluations, failures and trajectories.", ("scoring",)),
     PythonPage("patterns", "Patterns", "The [pattern language](../../patterns.md) as Python.", ("patterns",)),
@@ -312,10 +309,7 @@ PYTHON = (
         ("runs", "front_door", "findings"),
     ),
     PythonPage(
-        "guard",
-        "Guard",
-        "Guardrails around a live model, audit and forensics.",
-        ("guard", "guard.forensics"),
+        "guard", "Guard", "Guardrails around a live model, audit and forensics.", ("guard", "guard.forensics")
     ),
     PythonPage(
         "study",

@@ -86,11 +86,7 @@ def test_the_command_of_the_issue(store, cli, tmp_path):
     done = compare(cli, store, *runs, *detectors, "--report", out, "--json")
     assert done.code == 0
     assert list(done.json) == ["two_by_two", "between_runs", "detectors", "tests", "warnings"]
-    assert {row["name"] for row in done.json["detectors"]} >= {
-        "any_turn@turn",
-        "cusum@history",
-        "learned@history",
-    }
+    assert {row["name"] for row in done.json["detectors"]} >= {"any_turn@turn", "cusum@history", "learned@history"}
     first = {test["b"]: test for test in done.json["tests"] if test["a"] == "any_turn@turn"}
     assert set(first["learned@history"]) == {
         "a",

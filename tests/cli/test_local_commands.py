@@ -91,10 +91,7 @@ def test_the_training_table_names_the_files_alone_that_were_trained_on() -> None
 
 @pytest.mark.parametrize(
     ("name", "code", "message"),
-    [
-        ("nobody", 2, "unknown observer 'nobody'"),
-        ("local:nowhere", 1, "such a folder, as in local:path/to/model"),
-    ],
+    [("nobody", 2, "unknown observer 'nobody'"), ("local:nowhere", 1, "such a folder, as in local:path/to/model")],
 )
 def test_an_observer_that_is_not_there_is_refused(cli: Cli, name: str, code: int, message: str) -> None:
     done = cli("list", "observers", name)

@@ -110,12 +110,7 @@ def make_findings(
             "operating_points": dict(points or {"any_turn": 0.5}),
         },
         principles=tuple({"name": name, "revision": "2"} for name in PRINCIPLES),
-        detector={
-            "spec": "any_turn",
-            "threshold": 0.5,
-            "threshold_source": "given",
-            "mapping": ANY_TURN,
-        },
+        detector={"spec": "any_turn", "threshold": 0.5, "threshold_source": "given", "mapping": ANY_TURN},
         reading={"format": "openai"},
         selection={"sides": ["prompt"]},
         part_rows=2_000,
@@ -149,16 +144,7 @@ def _columns(number: int, conversations: Sequence[dict[str, Any]]) -> tuple[dict
         key, name, falsities = number * PLACES + at, one["sequence"], one["falsities"]
         scored = [F for F in falsities if F is not None]
         flag = next((turn for turn, F in enumerate(falsities, 1) if F is not None and F >= 0.5), 0)
-        about = (
-            name,
-            one["label"],
-            one["source"],
-            "logs.jsonl",
-            at + 1,
-            len(falsities),
-            bool(scored),
-            flag > 0,
-        )
+        about = (name, one["label"], one["source"], "logs.jsonl", at + 1, len(falsities), bool(scored), flag > 0)
         peak = max(scored, default=float("nan"))
         add(sequences, key, *about, flag, peak, f"digest of {name}", json.dumps(one["metadata"]))
         for turn, F in enumerate(falsities, 1):

@@ -105,7 +105,7 @@ def _print(store: str, done: Demo) -> None:
     shown = (telling or done.sequences[0]).sequence_id
     say_paragraphs(
         f"{len(done.sequences)} conversations in {done.seconds:.1f} s. They are few and our own: they show how "
-        "turnwise works, not how well. docs/explanation/which-number.md has figures on other people's data.",
+        "turnwise works, not how well. docs/explanation/which-number.md has figures on other people's data."
     )
     run = done.runs[1].run
     say_paragraphs(

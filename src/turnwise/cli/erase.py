@@ -67,14 +67,7 @@ def _list(state: str, terminated: bool, limit: int, json: bool) -> None:
         print_json(rows)
     else:
         shown = (
-            [
-                row["session"],
-                row["guardrail"],
-                row["turns"],
-                f"{row['trust']:.3f}",
-                row["phase"],
-                row["last_at"],
-            ]
+            [row["session"], row["guardrail"], row["turns"], f"{row['trust']:.3f}", row["phase"], row["last_at"]]
             for row in rows
         )
         columns = "session", "guardrail", "turns", "trust", "phase", "last turn"

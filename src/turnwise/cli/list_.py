@@ -81,8 +81,7 @@ def list_(
         ),
     ],
     name: Annotated[
-        str | None,
-        typer.Argument(help="One of them; of an observer local:path/to/model too.", show_default=False),
+        str | None, typer.Argument(help="One of them; of an observer local:path/to/model too.", show_default=False)
     ] = None,
     patterns: options.PatternsFile = None,
     out: Annotated[str | None, typer.Option(help="File to write NAME to, such as a preset to change.")] = None,

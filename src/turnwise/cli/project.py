@@ -193,8 +193,7 @@ def doctor(
     run: options.Run = None,
     observer: options.ObserverName = None,
     report: Annotated[
-        bool,
-        typer.Option("--report", help="Print what a bug report needs: no path, name or text is in it."),
+        bool, typer.Option("--report", help="Print what a bug report needs: no path, name or text is in it.")
     ] = False,
     json: options.Json = False,
 ) -> None:

@@ -49,8 +49,7 @@ def show(
         bool, typer.Option("--paid", help="With --why: ask a language model again, which costs money.")
     ] = False,
     plot: Annotated[
-        str | None,
-        typer.Option(help="Draw these turns as well: .html (texts on hover), .svg, .png or .pdf."),
+        str | None, typer.Option(help="Draw these turns as well: .html (texts on hover), .svg, .png or .pdf.")
     ] = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,

@@ -111,8 +111,7 @@ def compare(
         typer.Option(help="0: one split into train, calibrate, test. From 2: every conversation is tested once."),
     ] = 0,
     splits: Annotated[
-        int,
-        typer.Option(help="Splits that two runs of one context are compared on. 1 says nothing about others."),
+        int, typer.Option(help="Splits that two runs of one context are compared on. 1 says nothing about others.")
     ] = 50,
     seeds: Annotated[
         int, typer.Option(help="Seeds of the folds that the gains of context and trajectory must be stable over.")

@@ -44,6 +44,12 @@ def section(label: str, *, live: bool = False) -> Element:
     return made.props("aria-live=polite") if live else made
 
 
+def emptied(place: Element) -> Element:
+    """An element without what was in it, to be filled anew."""
+    place.clear()
+    return place
+
+
 def heading(words: str, level: int) -> TextElement:
     """A heading, from 1 to 6."""
     return text(f"h{level}", visible(words)).classes("long-name")

@@ -19,6 +19,7 @@ from turnwise.explorer.parts import (
     choice,
     column,
     data_table,
+    emptied,
     failed,
     finite,
     heading,
@@ -103,8 +104,7 @@ class _Watching(ABC):
         if words == self._last:
             return
         self._last, self._wrong = words, wrong
-        self._told.clear()
-        with self._told:
+        with emptied(self._told):
             failed(words) if wrong else text("p", words).classes("quiet")
 
     def _list_rows(self, rows: list[dict[str, Any]], chosen: str) -> None:
@@ -253,8 +253,7 @@ class ServiceView(_Watching):
             for name, one in zip(names[:_SHOWN], found, strict=False)
         ]  # fmt: skip
         self._list_rows(rows, chosen)
-        self._one.clear()
-        with self._one:
+        with emptied(self._one):
             _analysed(chosen, self._analysis)
 
     def _csv(self) -> tuple[str, list[list[Any]]]:

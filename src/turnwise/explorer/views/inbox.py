@@ -14,7 +14,7 @@ from nicegui import ui
 from turnwise._support.visible import visible
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.pages import Page
-from turnwise.explorer.parts import button, failed, heading, notify, on_keys, text
+from turnwise.explorer.parts import button, emptied, failed, heading, notify, on_keys, text
 from turnwise.explorer.views.inbox_detail import DONE, Detail, link_to
 from turnwise.explorer.views.inbox_filters import FILTERS, OPEN, Filters
 from turnwise.runs.inbox import FlaggedText, Inbox, InboxItem, inbox, sentence
@@ -169,8 +169,7 @@ class _InboxView:
             ui.link("Label a random sample", self._page.link("/label"))
 
     def _show_bulk(self) -> None:
-        self._bulk.clear()
-        with self._bulk:
+        with emptied(self._bulk):
             chosen = len(self._chosen)
             every = ui.checkbox(f"All {len(self._items):,}", value=bool(chosen) and chosen == len(self._items))
             every.on_value_change(self._choose_all)

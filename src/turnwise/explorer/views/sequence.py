@@ -22,6 +22,7 @@ from turnwise.explorer.parts import (
     choice,
     column,
     data_table,
+    emptied,
     fact,
     failed,
     heading,
@@ -113,8 +114,7 @@ class _Sequence:
         assert self._chat is not None
         self._chart.set_visibility(bool(self._chat.principles))
         redraw(self._chart, self._options())
-        self._bands.clear()
-        with self._bands:
+        with emptied(self._bands):
             self._band_table(self._chat)
         self._told(turns=True)
 
@@ -139,11 +139,9 @@ class _Sequence:
     def _told(self, *, turns: bool) -> None:
         assert self._chat is not None
         if turns:
-            self._chatted.clear()
-            with self._chatted:
+            with emptied(self._chatted):
                 self._turns()
-        self._detail.clear()
-        with self._detail:
+        with emptied(self._detail):
             detail(self._chat, self._at)
         ui.run_javascript(f"setTimeout(() => turnwise.point({self._at}), 0)")
 
@@ -153,8 +151,7 @@ class _Sequence:
         chat = self._chat
         assert chat is not None
         sequence = chat.sequence
-        self._head.clear()
-        with self._head:
+        with emptied(self._head):
             with heading(f"{sequence.sequence_id} ", 1):
                 tag(str(sequence.label))
             with ui.element("div").classes("facts"):

@@ -19,6 +19,7 @@ from turnwise.explorer.parts import (
     column,
     data_table,
     drawing,
+    emptied,
     failed,
     heading,
     number,
@@ -173,14 +174,12 @@ class _Sequences:
             ]
             columns += [column("excerpt", "found", "excerpt")] if shown else []
             columns.append(column("series", "F over turns", "graph"))
-            self._table.clear()
-            with self._table:
+            with emptied(self._table):
                 self._data = data_table(columns, rows, "Sequences", sort=sort, heard=self._sort)
             self._excerpts = shown
         else:
             refill(self._data, rows, sort)
-        self._below.clear()
-        with self._below:
+        with emptied(self._below):
             if not found.of:
                 text("p", f"No conversation yet: turnwise import FILE --store {self._page.record.where}")
             elif not rows:

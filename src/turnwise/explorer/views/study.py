@@ -20,6 +20,7 @@ from turnwise.explorer.parts import (
     choice,
     column,
     data_table,
+    emptied,
     finite,
     heading,
     said,
@@ -154,8 +155,7 @@ class _StudyView:
         """The rates, and where the scores lie."""
         found, changed = self._found, self._found.changed
         better = sum(one.better for one in changed)
-        self._cards.clear()
-        with self._cards:
+        with emptied(self._cards):
             _rate_card("recall", found.recall, found.before[0], "attacks flagged")
             _rate_card("false positives", found.false_positives, found.before[1], "benign flagged")
             worse = len(changed) - better
@@ -222,8 +222,7 @@ class _Parts:
 
     def _show(self, chosen: str) -> None:
         kind, _, name = chosen.partition(" ")
-        self._place.clear()
-        with self._place:
+        with emptied(self._place):
             if kind == "figure" and name in self._figures:
                 _figure(name, self._figures[name])
             elif name in self._tables:
