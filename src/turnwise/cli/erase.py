@@ -70,18 +70,20 @@ def _list(state: str, terminated: bool, limit: int, json: bool) -> None:
             [row["session"], row["guardrail"], row["turns"], f"{row['trust']:.3f}", row["phase"], row["last_at"]]
             for row in rows
         )
-        columns = "session", "guardrail", "turns", "trust", "phase", "last turn"
-        print_table(columns, shown, numeric=("turns", "trust"))
+        print_table(
+            ("session", "guardrail", "turns", "trust", "phase", "last turn"), shown, numeric=("turns", "trust")
+        )
     if broken:
         raise StateError("; ".join(broken[:3]) + (f"; and {len(broken) - 3} more" if len(broken) > 3 else ""))
 
 
 def _show(session: str, state: str, tenant: str | None, json: bool) -> None:
     from turnwise.guard.state.conversations import STORED
+    from turnwise.guard.state.stores import TenantStore
     from turnwise.sessions import PERSON, SESSION
 
     with open_state_store(state) as whole:
-        store = _of(whole, tenant)
+        store = whole if tenant is None else TenantStore(whole, tenant)
         digest = _digest(store, session, whole.path)
         states = {key: store.get(SESSION, key) for key in store.keys(SESSION, owner=digest)}
         conversations = store.keys(STORED, owner=digest)
@@ -112,12 +114,6 @@ def open_state_store(state: str) -> RedisStateStore | SqliteStateStore:
     if kind == "sqlite" and not to_path(place, home=True).exists():
         raise UsageError(f"there is no file {place}; name the one of state: {{sqlite: FILE}}")
     return open_state_store(state)
-
-
-def _of(store: StateStore, tenant: str | None) -> StateStore:
-    from turnwise.guard.state.stores import TenantStore
-
-    return store if tenant is None else TenantStore(store, tenant)
 
 
 def _digest(store: StateStore, session: str, path: str) -> str:
@@ -184,11 +180,7 @@ def forget(
 
     _check_places(state, audit)
     with ExitStack() as opened:
-        stores: list[StateStore] = []
-        if state is not None:
-            store = open_state_store(state)
-            opened.callback(store.close)
-            stores = parts_of(store, tenant)
+        stores = [] if state is None else parts_of(opened.enter_context(open_state_store(state)), tenant)
         receipt = forget_in(
             stores,
             audit or (),
@@ -312,11 +304,7 @@ def erase(
             say(*(f"  {visible(head.sequence_id)}, {head.turns} turns" for head in heads))
             return
         confirm(f"Erase {what}? This can't be undone.", yes)
-        stores: list[StateStore] = []
-        if state is not None:
-            kept = open_state_store(state)
-            opened.callback(kept.close)
-            stores = parts_of(kept, None)
+        stores = [] if state is None else parts_of(opened.enter_context(open_state_store(state)), None)
         made = erase_everywhere(
             record, found, persons=persons, audits=audit or (), states=stores, author=author, reason=reason
         )

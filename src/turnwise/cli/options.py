@@ -351,10 +351,7 @@ class Settings:
             raise UsageError(f"unknown setting {', '.join(wrong)}; known: {there_are}")
 
     def of(self, spec: str, run: stores.Run | None) -> dict[str, Any]:
-        """The settings of one observer: as given, else as the run that is continued has them.
-
-        Settings that it does not have are left out.
-        """
+        """The settings that one observer has: as given, else as the run that is continued has them."""
         from turnwise.observers import observer_settings, read_settings
 
         known = observer_settings(spec)

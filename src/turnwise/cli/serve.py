@@ -273,10 +273,7 @@ def explore(
 
 
 def _demo(stack: ExitStack) -> Store:
-    """A store of the examples, in a folder that ends with the command.
-
-    The scores of the recorded reader are there at once; the embedded observer goes on while one looks.
-    """
+    """A store of the examples, for as long as the command; the embedded observer goes on while one looks."""
     import tempfile
     import threading
 

@@ -56,9 +56,7 @@ def rescorer() -> Rescore:
         if run.observer not in observers:
             observers[run.observer] = _built_again(run.observer)
         observer = observers[run.observer]
-        if observer is None:
-            return None
-        if observer.info.version != run.observer_version:
+        if observer is None or observer.info.version != run.observer_version:
             return None
         return score(conversation, observer, context=run.context).turns
 

@@ -23,15 +23,11 @@ MOST_CURVES = 3
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What a pattern compares, over the turns of a conversation.
-
-    `name` is one side of the comparison, `values` are None where it is undefined, and `level` is the number on the
-    other side; None where that is no constant.
-    """
+    """One side of a comparison over the turns of a conversation; None where it is undefined."""
 
     name: str
     values: tuple[tuple[int, float | None], ...]
-    level: float | None
+    level: float | None  # the number on the other side; None where that is no constant
 
 
 def curves(record: Record, run: str, pattern: str, sequence_id: str) -> tuple[list[Curve], list[int]]:

@@ -192,10 +192,7 @@ class Filters:
 
 
 class SavedViews:
-    """Named addresses of a store, in ``work.db-views.json`` beside it.
-
-    Where nothing can be written there they are in the user's folder of data. What is no view is left out.
-    """
+    """Named addresses of a store, in ``work.db-views.json`` beside it, else in the user's folder of data."""
 
     def __init__(self, location: str) -> None:
         self._location = location

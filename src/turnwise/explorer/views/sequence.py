@@ -334,7 +334,7 @@ class _Sequence:
         rows = [
             [chat.sequence.sequence_id, chat.run, one.key.turn, str(one.key.side), one.key.principle, one.score.T,
              one.score.I, one.score.F, one.reasoning]
-            for one in (chat.trajectory.evaluations if chat.trajectory is not None else ())
+            for one in chat.evaluations
         ]  # fmt: skip
         return "sequence", [head, *rows]
 
