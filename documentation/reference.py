@@ -273,14 +273,7 @@ def session_rules_page() -> str:
 
 
 class PythonPage(NamedTuple):
-    """A page of the Python interface.
-
-    Args:
-        file: its name.
-        title: its heading.
-        about: what is there, in a sentence or two.
-        modules: the modules whose public names it has, in order.
-    """
+    """A page of the Python interface, with the public names of some modules in order."""
 
     file: str
     title: str

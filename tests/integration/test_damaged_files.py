@@ -46,11 +46,7 @@ def figures(store: Store) -> dict[str, Any]:
 
 
 class Kind(ABC):
-    """A kind of files: how they are made, and what is read of them.
-
-    Args:
-        folder: an empty folder to work in.
-    """
+    """A kind of files: how they are made in an empty folder, and what is read of them."""
 
     unseen: ClassVar[int] = 0
     """Cases in which something else may be read: none where the files hold digests of what they hold."""

@@ -38,13 +38,7 @@ def random_turns(chance: random.Random, length: int) -> list[TurnScores]:
 
 
 def random_turn(chance: random.Random, number: int, present: float) -> TurnScores:
-    """Return the scores of one turn.
-
-    Args:
-        chance: source of chance.
-        number: of the turn.
-        present: how probable it is that a principle has a score of the prompt; half of it for the response.
-    """
+    """Return scores of one turn: a principle has one of the prompt with chance `present`, else half as often."""
     sides: dict[Side, dict[str, Score]] = {Side.PROMPT: {}, Side.RESPONSE: {}}
     if chance.random() < max(present, 0.7):
         for side, share in ((Side.PROMPT, present), (Side.RESPONSE, present / 2)):
@@ -70,14 +64,7 @@ def random_call(chance: random.Random, function: str, depth: int) -> Call:
 
 
 class PatternGenerator:
-    """Makes random patterns.
-
-    Args:
-        chance: source of chance.
-        names: principles that series are of, None for the bare series.
-        limits: numbers that occur; by default edges of formulas, huge ones and any between -2 and 2.
-        runs: other runs that half of the series are of; none by default.
-    """
+    """Makes random patterns of some principles and numbers; with `runs`, half of the series are of those."""
 
     def __init__(
         self,

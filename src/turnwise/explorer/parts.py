@@ -182,7 +182,7 @@ def data_table(
     columns: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], label: str, *,
     sort: tuple[str, bool] | None = None, heard: Callable[[str, str], Any] | None = None,
 ) -> ui.table:  # fmt: skip
-    """Show a table; `heard` gets "pick" and a text, or "sort" and a column; `sort` is column and whether downward."""
+    """Show a table; `heard` gets "pick" and a text, or "sort" and a column; `sort`: column, downward."""
     # Keys j and k go over cells of the kinds link (to the row's href), item and pick, below which the row's
     # under stands; what the others show, _CELLS says. A heading that ends with a word of the glossary explains it.
     table = ui.table(columns=_heads(columns, sort), rows=_cells(rows), row_key="_row")
