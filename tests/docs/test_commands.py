@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from symtable import symtable
 
 import pytest
 import typer
@@ -85,13 +86,9 @@ def offers(module: str, name: str) -> bool:
         return hasattr(import_module(module), name) or bool(import_module(f"{module}.{name}"))
     spec = find_spec(module)
     assert spec and spec.origin, module
-    defined: set[str] = set()
-    for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            defined.add(node.name)
-        elif isinstance(node, ast.ImportFrom):
-            defined |= {one.asname or one.name for one in node.names}
-    return name in defined
+    table = symtable(Path(spec.origin).read_text(encoding="utf-8"), spec.origin, "exec")
+    found = table.lookup(name) if name in table.get_identifiers() else None
+    return found is not None and (found.is_assigned() or found.is_imported())
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if list(blocks(page, "python"))])

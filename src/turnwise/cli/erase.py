@@ -180,7 +180,7 @@ def forget(
 
     _check_places(state, audit)
     with ExitStack() as opened:
-        stores = [] if state is None else parts_of(opened.enter_context(open_state_store(state)), tenant)
+        stores = _stores(opened, state, tenant)
         receipt = forget_in(
             stores,
             audit or (),
@@ -240,6 +240,15 @@ def expire(
     say(*(f"erased the texts of {count} events in {place}" for place, count in events.items()))
     for place in unreached:
         note(f"not reached: {place}")
+
+
+def _stores(opened: ExitStack, state: str | None, tenant: str | None) -> list[StateStore]:
+    """The parts of a state store, which `opened` closes; none without one."""
+    if state is None:
+        return []
+    store = open_state_store(state)
+    opened.callback(store.close)
+    return parts_of(store, tenant)
 
 
 def _check_places(state: str | None, audit: list[str] | None) -> None:
@@ -304,7 +313,7 @@ def erase(
             say(*(f"  {visible(head.sequence_id)}, {head.turns} turns" for head in heads))
             return
         confirm(f"Erase {what}? This can't be undone.", yes)
-        stores = [] if state is None else parts_of(opened.enter_context(open_state_store(state)), None)
+        stores = _stores(opened, state, None)
         made = erase_everywhere(
             record, found, persons=persons, audits=audit or (), states=stores, author=author, reason=reason
         )

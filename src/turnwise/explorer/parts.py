@@ -130,6 +130,12 @@ def tabs(names: Mapping[str, str], chosen: str, heard: Heard) -> None:
     made.set_value(chosen)
 
 
+FLATTERS = (
+    "Intervals are exact, and take the threshold as given: one that was chosen here looks better than it is."
+)
+"""What is said beside rates at a threshold that whoever looks may move."""
+
+
 class NumberSlider:
     """A number by slider, also with Home and End, or typed into a field in its `row`."""
 

@@ -115,11 +115,8 @@ def _call(call: Call) -> None:
 
 
 def _cut(words: str) -> str:
-    return (
-        words
-        if len(words) <= _REPLY_SHOWN
-        else f"{words[:_REPLY_SHOWN]} … {len(words) - _REPLY_SHOWN:,} more characters"
-    )
+    more = len(words) - _REPLY_SHOWN
+    return words if more <= 0 else f"{words[:_REPLY_SHOWN]} … {more:,} more characters"
 
 
 def _json(value: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -49,14 +49,8 @@ async def build(page: Page) -> None:
     tab = page.get("tab", "try")
     heading("Guard", 1)
     tabs(TABS, tab, turned)
-    if tab == "audit":
-        await AuditView(page).build()
-    elif tab == "report":
-        await ReportView(page).build()
-    elif tab == "service":
-        await ServiceView(page).build()
-    else:
-        await TryView(page).build()
+    views: dict[str, Callable[[Page], Any]] = {"audit": AuditView, "report": ReportView, "service": ServiceView}
+    await views.get(tab, TryView)(page).build()
 
 
 _LOOK_SECONDS = 1.0
@@ -77,8 +71,7 @@ def _audit_choice(page: Page) -> str | None:
         text("p", "Findings of a scan have no audit. Name the audit file of a guard with --audit.")
         return None
     name = page.get("audit") if page.get("audit") in places else next(iter(places))
-    turned = partial(_reopen, page, "audit")
-    choice("Audit", places, name, turned).classes("grow")
+    choice("Audit", places, name, partial(_reopen, page, "audit")).classes("grow")
     return name
 
 

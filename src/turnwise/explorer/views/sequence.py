@@ -33,11 +33,8 @@ from turnwise.explorer.parts import (
     text,
     text_field,
 )
-from turnwise.explorer.views.conversation_parts import detail, erase_button, why_button
+from turnwise.explorer.views.conversation_parts import SHOWN, detail, erase_button, why_button
 from turnwise.sessions import Outcome, Outcomes, Stance
-
-_SHOWN = 20_000
-"""Characters of a text that are shown."""
 
 _AROUND = 40
 """Turns before and after the chosen one that the chat shows."""
@@ -290,11 +287,11 @@ class _Sequence:
 
     def _words_of(self, words: str) -> None:
         if self._words:
-            highlighted(words[:_SHOWN], self._words)
+            highlighted(words[:SHOWN], self._words)
         else:
-            said(words[:_SHOWN])
-        if len(words) > _SHOWN:
-            text("span", f" … {len(words) - _SHOWN:,} more characters").classes("quiet")
+            said(words[:SHOWN])
+        if len(words) > SHOWN:
+            text("span", f" … {len(words) - SHOWN:,} more characters").classes("quiet")
 
     def _band_table(self, chat: Chat) -> None:
         """A row for each detector and, where asked for, each part of the session memory; a cell for each turn."""

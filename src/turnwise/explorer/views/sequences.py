@@ -163,7 +163,7 @@ class _Sequences:
                                      turn=row.flag, words=wanted.words)}
             for row in found.rows
         ]  # fmt: skip
-        self._status.text = _status(wanted, found)
+        self._status.text = _status(found)
         sort, shown = (wanted.sort, wanted.descending), bool(wanted.words)
         if self._data is None or self._excerpts != shown:
             kinds = {"id": "link", "label": "tag"}
@@ -205,7 +205,7 @@ def _excerpts(record: Record, ids: list[str], words: list[str]) -> dict[str, dic
     return found
 
 
-def _status(wanted: Filter, found: Found) -> str:
+def _status(found: Found) -> str:
     said = f"{found.total:,} of {found.of:,} sequences"
     if found.rule:
         said += f", flagged where {found.rule}"
