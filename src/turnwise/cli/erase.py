@@ -243,30 +243,25 @@ def expire(
 
 
 def _stores(opened: ExitStack, state: str | None, tenant: str | None) -> list[StateStore]:
-    """The parts of a state store, which `opened` closes; none without one."""
-    if state is None:
-        return []
-    store = open_state_store(state)
-    opened.callback(store.close)
-    return parts_of(store, tenant)
-
-
-def _check_places(state: str | None, audit: list[str] | None) -> None:
-    if state is None and not audit:
-        raise UsageError("say where: --state, --audit, or both")
-
-
-def parts_of(store: StateStore, tenant: str | None) -> list[StateStore]:
-    """The part of a tenant; without one the parts of all tenants, and what is nobody's."""
+    """The part of a tenant in a store that `opened` closes; without one those of all, and what is nobody's."""
     from turnwise.guard.state.conversations import STORED
     from turnwise.guard.state.stores import APART, TenantStore
     from turnwise.sessions import PERSON, SESSION
 
+    if state is None:
+        return []
+    store = open_state_store(state)
+    opened.callback(store.close)
     if tenant is not None:
         return [TenantStore(store, tenant)]
     keys = [*store.keys(STORED), *store.keys(SESSION), *store.keys(PERSON)]
     tenants = {name for name, apart, _ in (key.partition(APART) for key in keys) if apart}
     return [*(TenantStore(store, name) for name in sorted(tenants)), store]
+
+
+def _check_places(state: str | None, audit: list[str] | None) -> None:
+    if state is None and not audit:
+        raise UsageError("say where: --state, --audit, or both")
 
 
 def erase(
