@@ -181,9 +181,7 @@ class FinishedStudy:
                 raise UsageError(f"{path} is too large to show: at most {_MOST_BYTES:,} bytes are read")
             return path.read_bytes()
         except OSError as error:
-            raise UsageError(
-                f"can't read {path}: {error.strerror}; name a folder that turnwise study compare --report wrote"
-            ) from error
+            raise _unreadable(path, error) from error
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -218,11 +216,14 @@ class FinishedStudy:
 
     def tables(self) -> tuple[ShownTable, ...]:
         """The tables in the order of the report; one that can't be read is left out."""
-        order = {name: place for place, name in enumerate(_in_order("tables"))}
-        paths = sorted(
-            (self.folder / "tables").glob("*.csv"), key=lambda path: (order.get(path.stem, 99), path.stem)
-        )
-        return tuple(found for path in paths if (found := self._table(path.stem)) is not None)
+        tables = (self._table(path.stem) for path in self._files("tables", ".csv"))
+        return tuple(table for table in tables if table is not None)
+
+    def _files(self, kind: Literal["figures", "tables"], ending: str) -> list[Path]:
+        """Figures or tables in the order of the report."""
+        order = {name: place for place, name in enumerate(_in_order(kind))}
+        found = (self.folder / kind).glob(f"*{ending}")
+        return sorted(found, key=lambda path: (order.get(path.stem, 99), path.stem))
 
     def _table(self, name: str) -> ShownTable | None:
         try:
@@ -240,11 +241,7 @@ class FinishedStudy:
 
     def figures(self) -> dict[str, bytes]:
         """The drawings as SVG, by name, in the order of the report."""
-        order = {name: place for place, name in enumerate(_in_order("figures"))}
-        paths = sorted(
-            (self.folder / "figures").glob("*.svg"), key=lambda path: (order.get(path.stem, 99), path.stem)
-        )
-        return {path.stem: self._read(f"figures/{path.name}") for path in paths}
+        return {path.stem: self._read(f"figures/{path.name}") for path in self._files("figures", ".svg")}
 
 
 def _in_order(kind: Literal["figures", "tables"]) -> list[str]:
@@ -254,6 +251,12 @@ def _in_order(kind: Literal["figures", "tables"]) -> list[str]:
     if kind == "tables":
         return [name for _, _, _, tables in SECTIONS for name in tables]
     return ["answer", *(name for _, _, figures, _ in SECTIONS for name in figures)]
+
+
+def _unreadable(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"can't read {path}: {error.strerror}; name a folder that turnwise study compare --report wrote"
+    )
 
 
 def _read_verdicts(path: Path) -> dict[str, NDArray[Any]]:
@@ -272,9 +275,7 @@ def _read_verdicts(path: Path) -> dict[str, NDArray[Any]]:
             asked = f"SELECT {wanted} FROM read_parquet(?)"
             found = connection.execute(asked, [file_name(str(path))]).fetchnumpy()
     except OSError as error:
-        raise UsageError(
-            f"can't read {path}: {error.strerror}; name a folder that turnwise study compare --report wrote"
-        ) from error
+        raise _unreadable(path, error) from error
     except duckdb.Error as error:
         raise UsageError(f"can't read {path}: {str(error).splitlines()[0]}") from error
     if not len(found["arm"]):
