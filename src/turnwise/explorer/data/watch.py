@@ -31,15 +31,6 @@ _MOST_ANSWER: Final = 16_000_000
 """Bytes of an answer of a service that are read."""
 
 
-_REFUSALS: Final = {
-    401: "asks for an API key: give one that it knows",
-    403: "gives this key no reasons: use an operator's, set explain: true for its tenant, "
-    "or start it with --explain",
-    404: "no longer has this conversation; choose another one",
-}
-"""What a service does that answers with a status, and what to do then."""
-
-
 @dataclass(frozen=True, slots=True)
 class Watched:
     """One conversation as an audit knows it; stance and time (ISO 8601) are the latest that are known."""
@@ -162,8 +153,15 @@ class ServiceWatch:
                         raise GuardError(f"{self.url} answers too much: at most {_MOST_ANSWER:,} bytes are read")
         except (httpx.HTTPError, UnicodeEncodeError) as error:
             raise GuardError(f"{self.url} does not answer: {type(error).__name__}") from error
-        if answer.status_code in _REFUSALS:
-            raise GuardError(f"{self.url} {_REFUSALS[answer.status_code]}")
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            raise GuardError(f"{self.url} asks for an API key: give one that it knows")
+        if answer.status_code == httpx.codes.FORBIDDEN:
+            raise GuardError(
+                f"{self.url} gives this key no reasons: use an operator's, set explain: true for its tenant, "
+                "or start it with --explain"
+            )
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            raise GuardError(f"{self.url} no longer has this conversation; choose another one")
         try:
             found = read_json(body)
         except ValueError:
