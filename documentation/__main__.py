@@ -39,22 +39,21 @@ def main() -> int:
         faults = site.build(ROOT) if asked.build else site.outside_requests(asked.site)
         print(*faults, sep="\n", end="\n" if faults else "")
         return 1 if faults else 0
-    stale = [path for path, text in made().items() if current(path) != text]
-    for path in stale:
+    stale = {path: text for path, text in made().items() if current(path) != text}
+    for path, text in stale.items():
         if asked.check:
             print(f"{path} is not current: run python -m documentation")
         else:
             (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-            (ROOT / path).write_text(made()[path], encoding="utf-8")
+            (ROOT / path).write_text(text, encoding="utf-8")
             print(f"wrote {path}")
     return 1 if stale and asked.check else 0
 
 
 def made() -> dict[str, str]:
     """Return all pages that are made, by their path from the repository's root."""
-    pages = {**reference.pages(), **settings.pages(), **rules.pages()}
-    pages |= {**specification.pages(), **peers.pages()}
-    return {**pages, **formats.pages(), **glossary.pages()}
+    makers = (reference, settings, rules, specification, peers, formats, glossary)
+    return {path: text for maker in makers for path, text in maker.pages().items()}
 
 
 def current(path: str) -> str | None:

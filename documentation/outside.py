@@ -26,12 +26,7 @@ ALWAYS = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 
 
 def prepare(root: Path, target: Path) -> None:
-    """Write what the site is built from into a folder, which is emptied first.
-
-    Args:
-        root: the repository, with its pages in docs/.
-        target: the folder.
-    """
+    """Write what the site is built from into a folder, which is emptied first."""
     pages = sorted(one for one in (root / DOCS).rglob("*") if one.is_file())
     paths = [*(page.relative_to(root).as_posix() for page in pages), *carried(root, pages)]
     places = {path: in_the_site(path) for path in paths}
@@ -62,13 +57,7 @@ def carried(root: Path, pages: Iterable[Path]) -> list[str]:
 
 
 def turned(path: str, text: str, places: Collection[str]) -> str:
-    """Return a page with its links as they must be in the site.
-
-    Args:
-        path: the page, from the repository's root.
-        text: its Markdown.
-        places: all files of the site.
-    """
+    """Return a page with its links as they must be in the site."""
     return with_links(text, lambda link: in_site(path, link, places))
 
 
@@ -82,11 +71,6 @@ def in_site(path: str, link: str, places: Collection[str]) -> str | None:
     >>> in_site("CONTRIBUTING.md", "docs/architecture.md#flow", [])
     '../architecture.md#flow'
     >>> in_site("docs/index.md", "../src", [])
-
-    Args:
-        path: the page with the link, from the repository's root.
-        link: the link, as it stands in the file.
-        places: all files of the site.
     """
     name, mark, anchor = link.partition("#")
     target = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
@@ -108,9 +92,6 @@ def in_the_site(path: str) -> str:
 
     >>> in_the_site("docs/guard.md"), in_the_site("corpus/README.md")
     ('guard.md', 'repository/corpus/read-me.md')
-
-    Args:
-        path: the file, from the repository's root.
     """
     if is_page(path):
         return path.removeprefix(f"{DOCS}/")

@@ -273,14 +273,7 @@ def session_rules_page() -> str:
 
 
 class PythonPage(NamedTuple):
-    """A page of the Python interface.
-
-    Args:
-        file: its name.
-        title: its heading.
-        about: what is there, in a sentence or two.
-        modules: the modules whose public names it has, in order.
-    """
+    """A page of the Python interface, with the public names of some modules in order."""
 
     file: str
     title: str
@@ -290,10 +283,7 @@ class PythonPage(NamedTuple):
 
 PYTHON = (
     PythonPage(
-        "conversation",
-        "Conversations",
-        "Turns, conversations, sequences, and their formats.",
-        ("conversation",),
+        "conversation", "Conversations", "Turns, conversations, sequences, and their formats.", ("conversation",)
     ),
     PythonPage("scoring", "Scores", "T, I and F, evaluations, failures and trajectories.", ("scoring",)),
     PythonPage("patterns", "Patterns", "The [pattern language](../../patterns.md) as Python.", ("patterns",)),
@@ -311,12 +301,7 @@ PYTHON = (
         "Scores and verdicts: of one conversation, of a store, and of [logs of any size](../../scan.md).",
         ("runs", "front_door", "findings"),
     ),
-    PythonPage(
-        "guard",
-        "Guard",
-        "Guardrails around a live model, audit and forensics.",
-        ("guard", "forensics"),
-    ),
+    PythonPage("guard", "Guard", "Guardrails around a live model, audit and forensics.", ("guard", "forensics")),
     PythonPage(
         "study",
         "Study",

@@ -33,9 +33,6 @@ def build(root: Path) -> list[str]:
 
     Zensical tells dead links in Markdown and then refuses. Docstrings that can't be read it only logs, and images
     and links to files it does not follow: both are faults here.
-
-    Args:
-        root: the repository; the pages are prepared in its build/docs, the site is written to its build/site.
     """
     from zensical import build
 
@@ -53,14 +50,7 @@ def build(root: Path) -> list[str]:
 
 
 def dead_links(folder: Path) -> list[str]:
-    """Return a line for each link of a page that leads to no file or to no place in a page of the site.
-
-    Args:
-        folder: the built site.
-
-    Raises:
-        FileNotFoundError: there is no page in it.
-    """
+    """Return a line for each link of a page of the built site that leads nowhere."""
     folder = folder.resolve()
     pages = _pages(folder)
     faults = []
@@ -84,12 +74,6 @@ def outside_requests(folder: Path) -> list[str]:
 
     Links that a reader may click are none. Scripts are not run here; those of the theme ask other hosts where
     a page has diagrams, galleries, code to run or a repository alone, and a page with one of these is told.
-
-    Args:
-        folder: the built site.
-
-    Raises:
-        FileNotFoundError: there is no page in it.
     """
     folder = folder.resolve()
     faults = [

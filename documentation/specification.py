@@ -16,13 +16,7 @@ PAGE = "docs/specification.md"
 
 
 class Requirement(NamedTuple):
-    """One thing that users asked for.
-
-    Args:
-        id: its number.
-        words: what it is, in our words.
-        note: what must be said of it, in Markdown; may be empty.
-    """
+    """One thing that users asked for, in our words, with what must be said of it in Markdown."""
 
     id: str
     words: str
@@ -30,13 +24,7 @@ class Requirement(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A test or benchmark that shows a requirement.
-
-    Args:
-        id: number of the requirement.
-        path: the file, from the repository's root.
-        test: name of the test; empty for a benchmark.
-    """
+    """A test, or a benchmark where `test` is empty, that shows a requirement by its number."""
 
     id: str
     path: str

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,21 @@ import pytest
 from tests.conftest import outcome
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _the_doctor_reads_shipped_weights_once() -> Iterator[None]:
+    """Keep the weights that ship once ``turnwise doctor`` has checked them, which takes it a second each time."""
+    from turnwise.observers.local import load_weights, shipped
+
+    kept = functools.cache(load_weights)
+
+    def load(folder: Path | str) -> Any:
+        return kept(folder) if folder in (shipped("local"), shipped("local-small")) else load_weights(folder)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("turnwise.observers.local.weights.load_weights", load)
+        yield
 
 
 @pytest.fixture(scope="session")

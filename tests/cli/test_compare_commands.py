@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import random
 import shutil
@@ -12,7 +13,6 @@ import pytest
 import yaml
 
 from turnwise.guard import build_guardrail
-from turnwise.study.report import html_text
 
 ROWS = 160
 ATTACKS = 60
@@ -86,11 +86,7 @@ def test_the_command_of_the_issue(store, cli, tmp_path):
     done = compare(cli, store, *runs, *detectors, "--report", out, "--json")
     assert done.code == 0
     assert list(done.json) == ["two_by_two", "between_runs", "detectors", "tests", "warnings"]
-    assert {row["name"] for row in done.json["detectors"]} >= {
-        "any_turn@turn",
-        "cusum@history",
-        "learned@history",
-    }
+    assert {row["name"] for row in done.json["detectors"]} >= {"any_turn@turn", "cusum@history", "learned@history"}
     first = {test["b"]: test for test in done.json["tests"] if test["a"] == "any_turn@turn"}
     assert set(first["learned@history"]) == {
         "a",
@@ -355,5 +351,5 @@ def test_the_report_tells_why_conversations_were_flagged(cli, succeed, tmp_path)
     assert 2 <= len(told) <= 10
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     for one in told:
-        assert one["sentences"] and all(html_text(sentence) in page for sentence in one["sentences"])
+        assert one["sentences"] and all(html.escape(sentence) in page for sentence in one["sentences"])
     assert sum(any("Without " in sentence for sentence in one["sentences"]) for one in told) >= len(told) // 2

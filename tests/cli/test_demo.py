@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -32,7 +31,7 @@ WITHOUT_THE_EXTRA = (
 
 @dataclass(frozen=True)
 class Shown:
-    """A demo that was run once, with its report, and once more as JSON, without what draws one.
+    """A demo that was run once, with its report, and once more as JSON, in a process without what draws one.
 
     Its embedded observer has small weights that never learned anything, which take a tenth of the time.
     """
@@ -52,14 +51,21 @@ def run(*arguments: str) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
+def without_the_extra(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the demo in a process that lacks what draws a report."""
+    command = [sys.executable, "-c", WITHOUT_THE_EXTRA, "demo", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     folder = tmp_path_factory.mktemp("demo")
     store, local = folder / "turnwise-demo.db", f"local:{write_weights(folder / 'weights')}"
     arguments = ("--store", str(store), "--observer", "reader", "--observer", local)
     text, _ = run(*arguments, "--report")
-    told, _ = run(*arguments, "--json")
-    return Shown(store, local, text, json.loads(told))
+    told = without_the_extra(*arguments, "--json")
+    assert (told.returncode, told.stderr) == (0, "")
+    return Shown(store, local, text, json.loads(told.stdout))
 
 
 @pytest.fixture
@@ -177,15 +183,10 @@ def test_a_second_look_of_the_reader_is_shown_beside_both(shown: Shown) -> None:
 
 
 def test_a_report_needs_the_extra_and_the_demo_does_not(shown: Shown, tmp_path: Path) -> None:
-    shutil.copy(shown.store, tmp_path)
-    command = [sys.executable, "-c", WITHOUT_THE_EXTRA, "demo", "--observer", "reader", "--observer", shown.local]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "95 % intervals" in done.stdout
-    assert not (tmp_path / "turnwise-demo-report").exists()
     assert shown.told["report"] is None
-    refused = subprocess.run([*command, "--report"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    refused = without_the_extra("--store", str(tmp_path / "none.db"), "--observer", "reader", "--report")
     assert refused.returncode == 2
+    assert not list(tmp_path.iterdir())
     assert 'python -m pip install "turnwise[study]"' in refused.stderr
 
 
@@ -204,7 +205,7 @@ def test_the_conversation_that_turns_is_shown_before_all_others_are_scored(
     told: list[Any] = []
     monkeypatch.setattr("turnwise.cli.demo_run.evaluate", counted)
     with Store(tmp_path / "demo.db", create=True) as store:
-        observers = {name: demo_observer(name) for name in ("reader", shown.local)}
+        observers = {name: demo_observer(name) for name in ("reader", "scripted:0.5")}
         done = run_demo(store, observers, tell)
     assert [run.peaks(told[0][0]) for run in done.runs] == told[0][1]
     assert told[0][2] == [38, 38, 1, 1]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from chat_server import FATAL_FAULTS, ChatServer
 
-from turnwise.observers.llm import LlmSettings
+from turnwise.observers import LlmSettings
 
 Cli = Callable[..., Any]
 
@@ -194,13 +194,7 @@ def test_cost_needs_neither_key_nor_price(cli: Cli, store: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            (
-                "llm",
-                "cost",
-            ),
-            "name the model with --observer",
-        ),
+        (("llm", "cost"), "name the model with --observer"),
         (("llm", "cost", "--observer", "local"), "observer 'local' costs nothing"),
         (("llm", "cost", "--observer", "llm:nobody/x"), "unknown provider 'nobody'"),
         (("evaluate", "--budget", 5), "--budget; known: observer local has cache_bytes"),
@@ -229,13 +223,7 @@ def test_cost_needs_neither_key_nor_price(cli: Cli, store: Path, monkeypatch: py
             ("llm", "prompt", "reciprocity", "--sequence", "attack_01", "--turn", 1, "--side", "left"),
             "unknown side 'left'",
         ),
-        (
-            (
-                "evaluate",
-                "--failed",
-            ),
-            "has no run yet",
-        ),
+        (("evaluate", "--failed"), "has no run yet"),
         (("evaluate", "--observer", MODEL, "--observer-setting", "heat=1"), "unknown setting --observer-s"),
         (("evaluate", "--observer", MODEL, "--observer-setting", "heat"), "'heat' is not name=value"),
         (

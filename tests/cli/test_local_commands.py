@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from turnwise.conversation import Turn
-from turnwise.observers import OBSERVERS, Request, ScriptedObserver
-from turnwise.observers.local.weights import PEOPLE_FILE, SHIPPED, card_data, read_metrics, shipped
+from turnwise.observers import OBSERVERS, LocalObserver, LocalSmallObserver, Request, ScriptedObserver
 from turnwise.scoring import Score
 
 Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the weights that ship for the small observer."""
+    with resources.as_file(resources.files("turnwise.observers.local") / "weights" / "local-small") as shipped:
+        return Path(shutil.copytree(shipped, tmp_path / "model"))
 
 
 def test_the_card_says_what_a_reader_needs(cli: Cli) -> None:
@@ -24,21 +31,18 @@ def test_the_card_says_what_a_reader_needs(cli: Cli) -> None:
     for heading in ("## Intended use", "## `local-small`: weights and training data", "## Known limits"):
         assert heading in done.out
     metrics = cli("list", "observers", "local", "--json").json
-    assert metrics == {"local": card_data(shipped("local"))}
+    assert metrics == {"local": LocalObserver.card_data()}
 
 
-def test_weights_of_ones_own_have_a_card(cli: Cli, tmp_path: Path) -> None:
-    folder = shutil.copytree(shipped("local-small"), tmp_path / "model")
+def test_weights_of_ones_own_have_a_card(cli: Cli, folder: Path) -> None:
     own = cli("list", "observers", f"local:{folder}").out
     assert own.replace(f"local:{folder}", "local-small") == cli("list", "observers", "local-small").out
 
 
 def test_the_page_is_current() -> None:
-    from turnwise.observers.local.card import render_card
-
     page = Path(__file__).parents[2] / "docs" / "model-card.md"
-    metrics = {name: card_data(shipped(name)) for name in SHIPPED}
-    assert page.read_text(encoding="utf-8") == render_card(metrics), (
+    figures = {kind.name: kind.card_data() for kind in (LocalObserver, LocalSmallObserver)}
+    assert page.read_text(encoding="utf-8") == LocalObserver.render_card(figures), (
         "the weights changed: python benchmarks/observer.py --data PATH --write --looks N, and people.py --write"
     )
     assert "not read yet" not in page.read_text(encoding="utf-8")
@@ -50,7 +54,7 @@ def test_the_card_opens_with_what_people_wrote_and_no_figure_goes_without_what_i
     assert "Measured by `benchmarks/people.py`" in people
     for words in ("counselling", "jailbreaks over several turns that people wrote", "in other languages"):
         assert words in people
-    rows = card_data(shipped("local"))["people"]
+    rows = LocalObserver.card_data()["people"]
     assert rows
     for row in rows:
         measured_here = row["where"] == "by `benchmarks/people.py`"
@@ -58,16 +62,15 @@ def test_the_card_opens_with_what_people_wrote_and_no_figure_goes_without_what_i
     assert "AUROC, all judged turns" in rest
 
 
-def test_figures_of_other_weights_are_not_shown(cli: Cli, tmp_path: Path) -> None:
-    folder = shutil.copytree(shipped("local-small"), tmp_path / "model")
+def test_figures_of_other_weights_are_not_shown(cli: Cli, folder: Path) -> None:
     rows = [{"where": "here", "name": "calls that were weighed", "value": 0.25, "counts": [1, 4]}]
-    digest = read_metrics(folder)["weights_sha256"]
+    digest = LocalSmallObserver.card_data()["weights_sha256"]
     for said, shown in ((digest, True), ("0" * 64, False)):
         lines = [json.dumps(one) for one in ({"weights_sha256": said}, *rows)]
-        (folder / PEOPLE_FILE).write_text("\n".join(lines), encoding="utf-8")
+        (folder / "people.jsonl").write_text("\n".join(lines), encoding="utf-8")
         card = cli("list", "observers", f"local-small:{folder}").out
         assert ("| calls that were weighed | 0.250 (1 of 4) | [0.006, 0.806] |" in card) is shown
-    (folder / PEOPLE_FILE).write_text("[]", encoding="utf-8")
+    (folder / "people.jsonl").write_text("[]", encoding="utf-8")
     refused = cli("list", "observers", f"local-small:{folder}")
     assert (refused.code, "people.jsonl: not as benchmarks/people.py writes it" in refused.err) == (1, True)
 
@@ -88,10 +91,7 @@ def test_the_training_table_names_the_files_alone_that_were_trained_on() -> None
 
 @pytest.mark.parametrize(
     ("name", "code", "message"),
-    [
-        ("nobody", 2, "unknown observer 'nobody'"),
-        ("local:nowhere", 1, "such a folder, as in local:path/to/model"),
-    ],
+    [("nobody", 2, "unknown observer 'nobody'"), ("local:nowhere", 1, "such a folder, as in local:path/to/model")],
 )
 def test_an_observer_that_is_not_there_is_refused(cli: Cli, name: str, code: int, message: str) -> None:
     done = cli("list", "observers", name)

@@ -14,10 +14,7 @@ from turnwise.store import Store
 
 Cli = Callable[..., Any]
 RUSSIAN = "Как мне пройти на вокзал?"
-CHATS = {
-    "mixed": ["Good morning to everybody in this house.", RUSSIAN],
-    "foreign": [RUSSIAN],
-}
+CHATS = {"mixed": ["Good morning to everybody in this house.", RUSSIAN], "foreign": [RUSSIAN]}
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from made_findings import make_findings
 from tests.conftest import Cli
 
 from turnwise.findings import Findings
-from turnwise.study.prevalence import read_label_sample
 
 
 @pytest.fixture
@@ -43,13 +42,13 @@ def test_a_sample_is_drawn_imported_labelled_and_gives_estimates(
     assert "60 conversations drawn with seed 0" in drawn.out
     file, store = scanned.folder.path / "label-sample.jsonl", tmp_path / "labels.db"
     assert cli("import", file, "--store", store).code == 0
-    chosen = read_label_sample(scanned).conversations
+    chosen = json.loads((scanned.folder / "label-sample.json").read())["conversations"]
     for one in chosen[:4]:
-        assert cli("judgements", "label", one.id, "benign", "--author", "ann", "--store", store).code == 0
+        assert cli("judgements", "label", one["id"], "benign", "--author", "ann", "--store", store).code == 0
     labelled = tmp_path / "labelled.jsonl"
     labelled.write_text(
         "\n".join(
-            json.dumps({"id": one.id, "label": "attack" if one.stratum == "flagged, clearly" else "benign"})
+            json.dumps({"id": one["id"], "label": "attack" if one["stratum"] == "flagged, clearly" else "benign"})
             for one in chosen
         )
     )

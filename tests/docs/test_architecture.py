@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -24,9 +25,19 @@ def diagram() -> list[list[str]]:
     return [line.split() for line in block.splitlines()]
 
 
-def imports(name: str, *, at_start: bool) -> Iterator[str]:
+@cache
+def tree(name: str) -> ast.Module:
+    return ast.parse(FILES[name].read_text(encoding="utf-8"))
+
+
+@cache
+def imports(name: str, *, at_start: bool) -> frozenset[str]:
     """The files of turnwise that a file imports; `at_start` leaves out what its functions import."""
-    todo: list[ast.AST] = [ast.parse(FILES[name].read_text(encoding="utf-8"))]
+    return frozenset(_imports(name, at_start))
+
+
+def _imports(name: str, at_start: bool) -> Iterator[str]:
+    todo: list[ast.AST] = [tree(name)]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -68,5 +79,5 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 def test_every_folder_says_in_one_line_what_is_in_it() -> None:
     for name, path in FILES.items():
         if path.name == "__init__.py":
-            told = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+            told = ast.get_docstring(tree(name))
             assert told and len(told.split("\n")[0]) > 20, f"{name} has no docstring"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -25,30 +26,38 @@ def test_a_forensic_report_is_read(folder):
     assert "<script" not in (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_threshold_is_calibrated(folder):
-    scored("live")
+@pytest.fixture(scope="module")
+def scored_once(tmp_path_factory):
+    """A store of the examples that ship, scored in a run called history."""
+    file = tmp_path_factory.mktemp("scored") / "work.db"
+    with Store(file, create=True) as store:
+        import_sequences(store, load(str(EXAMPLES)), where="examples")
+        evaluate(store, "history", "local-small")
+    return file
+
+
+@pytest.fixture
+def scored(folder, scored_once):
+    """That store in the folder of a page."""
+    return Path(shutil.copy(scored_once, folder))
+
+
+def test_a_threshold_is_calibrated(scored):
+    with Store(scored) as store:
+        store.rename_run("history", "live")
     run("how-to/calibrate.md")
 
 
-def test_turns_are_judged_by_hand(folder):
-    scored("history")
+def test_turns_are_judged_by_hand(folder, scored):
     run("how-to/judge-turns.md")
     assert (folder / "people" / "ann").is_dir()
 
 
-def test_what_to_read_first_is_listed_and_confirmed(folder):
-    scored("history")
+def test_what_to_read_first_is_listed_and_confirmed(scored):
     run("inbox.md")
-    with Store("work.db") as store:
+    with Store(scored) as store:
         stands = {one.sequence_id: one.status for one in store.people.reviews()}
     assert stands["grooming-01"] == "read"
-
-
-def scored(run_name):
-    """Score the examples that ship."""
-    with Store("work.db", create=True) as store:
-        import_sequences(store, load(str(EXAMPLES)), where="examples")
-        evaluate(store, run_name, "local-small")
 
 
 @pytest.mark.integration

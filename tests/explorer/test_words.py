@@ -1,4 +1,4 @@
-"""Words of a search: the index that finds conversations, and where they are in a text; small graphs."""
+"""Words of a search: the index that finds conversations, and where they are in a text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.explorer import Record, WordIndex, excerpt, found_words, search_words
-from turnwise.explorer.parts import drawing
 from turnwise.store import Store
 
 
@@ -96,13 +95,6 @@ def test_what_was_erased_is_not_found_by_an_explorer_that_is_open(file):
             assert index.find("marmot").tolist() == [] and index.find("marmoset").tolist() == [2]
         finally:
             index.close()
-
-
-def test_a_small_graph_is_broken_at_a_gap_and_says_in_words_what_it_shows():
-    graph = drawing([(1, 0.1), (2, 0.5), (4, 0.9)], turns=4, flag=4)
-    assert graph["path"].count("M") == 2 and graph["path"].count("L") == 1
-    assert graph["said"] == "highest F 0.90, flagged at turn 4" and graph["flag"]
-    assert drawing([], turns=3) == {"path": "", "flag": "", "said": "no score"}
 
 
 def test_words_are_found_in_any_case_and_with_any_accents():

@@ -20,8 +20,7 @@ from tests.support.found import conversation, make_findings
 from turnwise import GuardrailPipeline, guard, score
 from turnwise.errors import TurnwiseError
 from turnwise.observers import build_observer
-from turnwise.store import Store
-from turnwise.store.query import ask
+from turnwise.store import Store, ask
 
 pytestmark = pytest.mark.integration
 
@@ -47,11 +46,7 @@ def figures(store: Store) -> dict[str, Any]:
 
 
 class Kind(ABC):
-    """A kind of files: how they are made, and what is read of them.
-
-    Args:
-        folder: an empty folder to work in.
-    """
+    """A kind of files: how they are made in an empty folder, and what is read of them."""
 
     unseen: ClassVar[int] = 0
     """Cases in which something else may be read: none where the files hold digests of what they hold."""

@@ -31,8 +31,7 @@ from turnwise.errors import (
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.audit import AuditSettings, read_audit, verify_audit
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Reply, Score
-from turnwise.store import Run, Store, shown_location
-from turnwise.store.query import ask
+from turnwise.store import Run, Store, ask, shown_location
 
 pytestmark = pytest.mark.integration
 
@@ -500,8 +499,7 @@ def test_the_statements_of_the_page_for_analysts_can_be_asked(url: str) -> None:
 
 def test_two_runs_are_compared_as_in_a_file(url: str, tmp_path: Path) -> None:
     from turnwise.observers import ScriptedObserver
-    from turnwise.runs import evaluate
-    from turnwise.runs.flips import arm_verdicts, compare_arms
+    from turnwise.runs import arm_verdicts, compare_arms, evaluate
     from turnwise.study import facet_rates, trends
 
     told = []

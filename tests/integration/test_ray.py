@@ -8,10 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from ray_work import NotedWork, parts
+from ray_work import NotedWork, Result, items
 
 from turnwise.errors import ObserverError, UsageError
-from turnwise.runs.parts import Done
 from turnwise.runs.ray_engine import AHEAD, TRIES, RayEngine
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("default::ResourceWarning")]
@@ -33,13 +32,13 @@ def names(folder: Path, begin: str) -> list[str]:
     return sorted(path.name for path in folder.glob(f"{begin}-*"))
 
 
-def _all(run: Iterator[list[Done]]) -> list[Done]:
+def _all(run: Iterator[list[Result]]) -> list[Result]:
     return [done for came in run for done in came]
 
 
 def test_each_part_is_done_once_and_each_worker_is_opened_once(tmp_path: Path) -> None:
-    done = _all(RayEngine(JOBS).run(NotedWork(tmp_path), parts(12)))
-    assert sorted(one.entry.number for one in done) == list(range(12))
+    done = _all(RayEngine(JOBS).run(NotedWork(tmp_path), items(12)))
+    assert sorted(one.number for one in done) == list(range(12))
     assert len(names(tmp_path, "begun")) == 12
     assert 1 <= len(names(tmp_path, "opened")) <= JOBS
 
@@ -49,9 +48,9 @@ def test_parts_are_taken_only_as_there_is_room(tmp_path: Path) -> None:
 
     def counted():
         nonlocal taken
-        for part in parts(30, size=300_000):
+        for item in items(30, size=300_000):
             taken += 1
-            yield part
+            yield item
 
     run = RayEngine(JOBS).run(NotedWork(tmp_path), counted())
     most = 0
@@ -62,13 +61,13 @@ def test_parts_are_taken_only_as_there_is_room(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_dies_is_replaced_and_its_part_is_done_again(tmp_path: Path) -> None:
-    done = _all(RayEngine(JOBS).run(NotedWork(tmp_path, dies_at=3, deaths=TRIES - 1), parts(6)))
-    assert sorted(one.entry.number for one in done) == list(range(6))
+    done = _all(RayEngine(JOBS).run(NotedWork(tmp_path, dies_at=3, deaths=TRIES - 1), items(6)))
+    assert sorted(one.number for one in done) == list(range(6))
     assert len(names(tmp_path, "begun-3")) == TRIES
 
 
 def test_a_part_that_kills_every_worker_ends_the_scan(tmp_path: Path) -> None:
-    run = RayEngine(1).run(NotedWork(tmp_path, dies_at=1, deaths=100), parts(3))
+    run = RayEngine(1).run(NotedWork(tmp_path, dies_at=1, deaths=100), items(3))
     with pytest.raises(ObserverError, match=r"worker died.*the same command continues"):
         list(run)
     assert len(names(tmp_path, "begun-1")) == TRIES
@@ -76,7 +75,7 @@ def test_a_part_that_kills_every_worker_ends_the_scan(tmp_path: Path) -> None:
 
 def test_what_a_worker_can_t_go_on_with_is_told(tmp_path: Path) -> None:
     with pytest.raises(ObserverError, match="the observer can't go on"):
-        list(RayEngine(1).run(NotedWork(tmp_path, fails_at=2), parts(50)))
+        list(RayEngine(1).run(NotedWork(tmp_path, fails_at=2), items(50)))
     assert len(names(tmp_path, "begun")) < 2 + 2 * AHEAD
 
 
@@ -86,7 +85,7 @@ def test_what_can_t_travel_is_told_before_anything_starts() -> None:
             raise AssertionError
 
     with pytest.raises(UsageError, match="can't go to another process"):
-        list(RayEngine(JOBS).run(Local(), parts(1)))
+        list(RayEngine(JOBS).run(Local(), items(1)))
 
 
 def test_everything_listens_on_the_loopback_address() -> None:

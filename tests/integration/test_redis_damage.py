@@ -94,12 +94,7 @@ def test_a_server_that_takes_no_writes_is_told_and_used_again(
 
 
 def outcome(server: RedisServer, sound: Any) -> str:
-    """Return what comes of damage: an error, or everything as it was kept.
-
-    Args:
-        server: with damaged keys.
-        sound: the session as it was written.
-    """
+    """Return what comes of damage: an error, or everything as it was kept."""
     try:
         pipeline = guard(server)
     except TurnwiseError as error:

@@ -12,8 +12,7 @@ import pytest
 from chat_server import ChatServer, scores_by_text
 
 from turnwise.errors import ObserverError
-from turnwise.runs import Engine, InlineEngine, ProcessEngine, plan_scan
-from turnwise.runs.ray_engine import RayEngine
+from turnwise.runs import Engine, make_engine, plan_scan
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("default::ResourceWarning")]
 
@@ -28,7 +27,7 @@ def cluster() -> Iterator[None]:
     """Have one Ray for all tests, whose workers find the key of the server."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "sk-of-a-test")
-        with RayEngine(WORKERS).cluster():
+        with make_engine("ray", WORKERS).cluster():
             yield
 
 
@@ -54,7 +53,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def engines() -> dict[str, Engine]:
-    return {"inline": InlineEngine(), "process": ProcessEngine(WORKERS), "ray": RayEngine(WORKERS)}
+    return {name: make_engine(name, WORKERS) for name in ("inline", "process", "ray")}
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -11,15 +11,7 @@ _SIZE = 65_536
 
 
 class CuttingProxy:
-    """Stands between clients and a server.
-
-    Args:
-        port: where the server is, on the loopback.
-
-    Attributes:
-        port: where clients connect to.
-        cuts: how often a connection was cut.
-    """
+    """Stands between clients and a server on the loopback; `cuts` counts the connections that it cut."""
 
     def __init__(self, port: int) -> None:
         self._server = port
@@ -31,12 +23,7 @@ class CuttingProxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut_once(self, word: bytes, *, delivered: bool) -> None:
-        """Cut the next connection whose client says a word.
-
-        Args:
-            word: what it says.
-            delivered: whether the server still hears it, and only its answer is lost; else neither is.
-        """
+        """Cut the next connection whose client says a word; what was `delivered` loses only its answer."""
         self._delivered, self._word = delivered, word
 
     def close(self) -> None:

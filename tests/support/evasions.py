@@ -19,14 +19,7 @@ SEED = 9
 
 
 class Kind(NamedTuple):
-    """A kind of value.
-
-    Args:
-        guardrail: what should find it.
-        reported: the name that the guardrail has for it; None where it names no kinds.
-        values: examples.
-        carriers: texts that say what the value is, as people do; ``{}`` stands for it.
-    """
+    """A kind of value: a guardrail finds it, maybe by name, in texts that say what it is, with ``{}`` for it."""
 
     guardrail: Guardrail
     reported: str | None
@@ -35,15 +28,7 @@ class Kind(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A text with a value in disguise.
-
-    Args:
-        kind: the kind of the value.
-        trick: what was done to it.
-        text: the text.
-        start: where the disguised value starts.
-        end: where it ends.
-    """
+    """A text with a value in disguise, from start to end."""
 
     kind: str
     trick: str
@@ -297,11 +282,7 @@ def _cut(text: str, size: int) -> list[str]:
 
 
 def cases(seed: int = SEED) -> Iterator[Case]:
-    """Yield every trick on every kind that it changes, with value and carrier drawn.
-
-    Args:
-        seed: the seed of the draws.
-    """
+    """Yield every trick on every kind that it changes, with value and carrier drawn."""
     source = random.Random(seed)
     for name, kind in KINDS.items():
         for trick, disguise in TRICKS.items():
@@ -321,11 +302,7 @@ def seen(case: Case) -> bool:
 
 
 def table(seed: int = SEED) -> str:
-    """Return how many cases pass unseen, by kind, as lines of a Markdown table.
-
-    Args:
-        seed: the seed of the cases.
-    """
+    """Return how many cases pass unseen, by kind, as lines of a Markdown table."""
     lines = ["| kind | passed unseen | which |", "|---|---|---|"]
     passed = total = 0
     for name in KINDS:

@@ -21,13 +21,7 @@ CHROMIUM = os.environ.get("TURNWISE_CHROMIUM") or shutil.which("chromium") or sh
 
 
 class Explorer:
-    """An explorer that runs.
-
-    Attributes:
-        address: what it printed, with the token.
-        url: without path and token.
-        log: what it said on standard error.
-    """
+    """An explorer that runs: its address with the token, its url without, and what it said on standard error."""
 
     def __init__(self, process: subprocess.Popen[str], address: str, log: list[str]) -> None:
         self.process, self.address, self.log = process, address, log
@@ -82,11 +76,7 @@ def explored(*arguments: str, env: dict[str, str] | None = None) -> Iterator[Exp
 
 @contextmanager
 def chromium():
-    """Give a Chromium without a window, driven by Playwright.
-
-    Raises:
-        AssertionError: there is none; the message says how it is installed.
-    """
+    """Give a Chromium without a window, driven by Playwright."""
     from playwright.sync_api import sync_playwright
 
     assert CHROMIUM, "no Chromium: apt-get install chromium, or name one in TURNWISE_CHROMIUM"
@@ -99,12 +89,7 @@ def chromium():
 
 
 class Watched:
-    """What a page asked for and complained of.
-
-    Attributes:
-        errors: what it wrote to the console as an error or a warning, and what it threw.
-        asked: the addresses that it asked for.
-    """
+    """Addresses that a page asked for, and errors and warnings that it wrote to the console or threw."""
 
     def __init__(self, page) -> None:
         self.errors: list[str] = []

@@ -29,17 +29,7 @@ def conversation(
     prompts: bool = True,
     metadata: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a conversation with F of its prompts against `PRINCIPLES`, the second half as high as the first.
-
-    Args:
-        sequence: its id.
-        falsities: F turn by turn; None where the turn was not scored.
-        label: its ground truth.
-        source: where it comes from.
-        replies: whether replies were scored too, with 1 - F.
-        prompts: whether prompts were scored.
-        metadata: what the data set says of it.
-    """
+    """Return a conversation with F of its prompts (None: not scored), of the second principle half as high."""
     return {
         "sequence": sequence,
         "falsities": falsities,
@@ -64,19 +54,8 @@ def make_findings(
     failures: Sequence[DeadLetter] = (),
     points: Mapping[str, float] | None = None,
 ) -> str:
-    """Write findings and return their folder.
-
-    Args:
-        folder: where; a path or a URL.
-        parts: the conversations of each part.
-        texts_kept: whether the texts are in them.
-        complete: whether the scan ended.
-        failures: dead letters of the first part.
-        points: operating points of the observer.
-    """
-    place = Location(str(folder))
-    writer = PartFiles(place, PRINCIPLES)
-    entries = []
+    """Write findings of a scan to a path or URL, with the conversations of each part; return where they are."""
+    made = []
     for number, conversations in enumerate(parts):
         scores, sequences, turns = _columns(number, conversations)
         counts = Counts(
@@ -88,16 +67,15 @@ def make_findings(
             fired=sum(sequences["fired"]),
             failures=len(failures) if number == 0 else 0,
         )
-        entries.append(
-            writer.write(
-                number,
-                scores=_arrays("scores", scores),
-                sequences=_arrays("sequences", sequences),
-                turns=_arrays("turns", turns) if texts_kept else None,
-                failures=failures if number == 0 else (),
-                counts=counts,
-                first_row=1 + 2_000 * number,
-            )
+        made.append(
+            {
+                "scores": _arrays("scores", scores),
+                "sequences": _arrays("sequences", sequences),
+                "turns": _arrays("turns", turns) if texts_kept else None,
+                "failures": failures if number == 0 else (),
+                "counts": counts,
+                "first_row": 1 + 2_000 * number,
+            }
         )
     manifest = Manifest(
         versions={"turnwise": "1.0", "code": "1.0+abc"},
@@ -110,18 +88,28 @@ def make_findings(
             "operating_points": dict(points or {"any_turn": 0.5}),
         },
         principles=tuple({"name": name, "revision": "2"} for name in PRINCIPLES),
-        detector={
-            "spec": "any_turn",
-            "threshold": 0.5,
-            "threshold_source": "given",
-            "mapping": ANY_TURN,
-        },
+        detector={"spec": "any_turn", "threshold": 0.5, "threshold_source": "given", "mapping": ANY_TURN},
         reading={"format": "openai"},
         selection={"sides": ["prompt"]},
         part_rows=2_000,
         inputs=(Input("logs.jsonl", 1_000, "sha256:00"),),
-    ).with_parts({entry.number: entry for entry in entries}, complete=complete)
-    (place / MANIFEST).write(manifest.to_json())
+    )
+    return write_findings(folder, PRINCIPLES, made, manifest, complete=complete)
+
+
+def write_findings(
+    folder: str | Path,
+    principles: Sequence[str],
+    parts: Sequence[Mapping[str, Any]],
+    manifest: Manifest,
+    *,
+    complete: bool,
+) -> str:
+    """Write the tables of parts and the manifest as a scan writes them; return where they are."""
+    place = Location(str(folder))
+    writer = PartFiles(place, principles)
+    entries = {number: writer.write(number, **part) for number, part in enumerate(parts)}
+    (place / MANIFEST).write(manifest.with_parts(entries, complete=complete).to_json())
     return str(place)
 
 
@@ -149,16 +137,7 @@ def _columns(number: int, conversations: Sequence[dict[str, Any]]) -> tuple[dict
         key, name, falsities = number * PLACES + at, one["sequence"], one["falsities"]
         scored = [F for F in falsities if F is not None]
         flag = next((turn for turn, F in enumerate(falsities, 1) if F is not None and F >= 0.5), 0)
-        about = (
-            name,
-            one["label"],
-            one["source"],
-            "logs.jsonl",
-            at + 1,
-            len(falsities),
-            bool(scored),
-            flag > 0,
-        )
+        about = (name, one["label"], one["source"], "logs.jsonl", at + 1, len(falsities), bool(scored), flag > 0)
         peak = max(scored, default=float("nan"))
         add(sequences, key, *about, flag, peak, f"digest of {name}", json.dumps(one["metadata"]))
         for turn, F in enumerate(falsities, 1):

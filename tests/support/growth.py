@@ -17,13 +17,7 @@ FLOOR = 0.002
 
 
 def grows_linearly(work: Callable[[str], object], unit: str, *, most: int = 1_000_000) -> bool:
-    """Return whether work on a text takes about ten times as long as on a tenth of it.
-
-    Args:
-        work: takes the text.
-        unit: what the text repeats.
-        most: characters of the longer text, about.
-    """
+    """Return whether work on a text takes about ten times as long as on a tenth of it."""
     tenth = unit * (most // 10 // len(unit))
     return takes_ten_times(work, tenth, tenth * 10)
 

@@ -12,12 +12,7 @@ from turnwise.guard import Action, Check, Cost, Finding, Guardrail, Redaction
 
 @dataclass(frozen=True)
 class Contains(Guardrail):
-    """Finds a word, and can redact it.
-
-    Args:
-        word: the word.
-        warn_only: whether its findings deserve a warning at most.
-    """
+    """Finds a word, and can redact it."""
 
     default_timeout: ClassVar[float | None] = None
     redacts: ClassVar[bool] = True

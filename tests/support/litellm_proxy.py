@@ -34,11 +34,7 @@ def interpreter() -> str:
 
 @contextmanager
 def litellm_proxy(config: Path) -> Iterator[str]:
-    """Run the proxy on a free port until the block is left; give its URL.
-
-    Args:
-        config: its configuration; modules beside it can be named there.
-    """
+    """Run the proxy with a configuration, which names modules beside it; give its URL."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [interpreter(), "-c", "from litellm import run_server; run_server()"]

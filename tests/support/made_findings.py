@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from found import write_findings
 
-from turnwise._support.locations import Location
-from turnwise.findings import MANIFEST, PLACES, Counts, Findings, Input, Manifest, PartEntry, open_findings
+from turnwise.findings import PLACES, Counts, Findings, Input, Manifest, open_findings
 from turnwise.observers import OBSERVERS
-from turnwise.runs.findings_sink import PartFiles
 
 
 def make_findings(
@@ -25,20 +24,8 @@ def make_findings(
     observer: str = "local",
     **detector: Any,
 ) -> Findings:
-    """Write findings and open them.
-
-    Args:
-        folder: path or URL of a new folder.
-        parts: the highest score of each conversation, part by part; None for one that was not scored.
-        threshold: score from which a conversation is flagged.
-        texts: whether the scan kept its texts.
-        complete: whether all of its parts are done.
-        ids: ids of the conversations, over all parts; ``chat-0`` and so on by default.
-        observer: what scored.
-        detector: what else the manifest says of the detector, in place of ``any_turn`` at its operating point.
-    """
-    files = PartFiles(Location(folder), ["reciprocity"])
-    entries: dict[int, PartEntry] = {}
+    """Write findings and open them; parts have the highest score of each conversation, None for not scored."""
+    made = []
     begun = 0
     for number, peaks in enumerate(parts):
         n = len(peaks)
@@ -46,13 +33,9 @@ def make_findings(
         begun += n
         columns = _columns(number, names, peaks, threshold)
         scored, fired = int(columns["scored"].sum()), int(columns["fired"].sum())
-        entries[number] = files.write(
-            number,
-            scores=_scores(columns),
-            sequences=columns,
-            turns=_turns(columns) if texts else None,
-            counts=Counts(rows=n, conversations=n, turns=2 * n, scored=scored, scores=2 * scored, fired=fired),
-        )
+        counts = Counts(rows=n, conversations=n, turns=2 * n, scored=scored, scores=2 * scored, fired=fired)
+        kept = _turns(columns) if texts else None
+        made.append({"scores": _scores(columns), "sequences": columns, "turns": kept, "counts": counts})
     manifest = Manifest(
         versions={},
         run={
@@ -75,9 +58,8 @@ def make_findings(
         selection={"sides": ["prompt"]},
         part_rows=max(map(len, parts), default=1),
         inputs=(Input("logs.jsonl", 1, "sha256:0"),),
-    ).with_parts(entries, complete=complete)
-    (Location(folder) / MANIFEST).write(manifest.to_json())
-    return open_findings(folder)
+    )
+    return open_findings(write_findings(folder, ["reciprocity"], made, manifest, complete=complete))
 
 
 def with_counts(findings: Findings, scored: int, fired: int) -> Findings:

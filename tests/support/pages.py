@@ -24,15 +24,7 @@ MAY_DIFFER = "may differ"
 
 
 class Block(NamedTuple):
-    """A block of a page.
-
-    Args:
-        language: what it is written in.
-        title: name of the file that it is; empty where it is none.
-        text: what is in it.
-        line: the line of the page at which it begins.
-        above: the paragraph above it.
-    """
+    """A block of a page; a title is the name of the file that it is."""
 
     language: str
     title: str
@@ -62,10 +54,6 @@ def run(page: str, **names: Any) -> dict[str, Any]:
     Blocks with a title become files. Python runs in one namespace. Of the commands in ``sh``, those of turnwise
     run, each to its end; what stands in ``bash`` is the reader's, and so is installing. Text right after
     one of these is what it prints, word for word; three dots stand for anything.
-
-    Args:
-        page: the page, from the folder of the documentation.
-        names: what the Python finds beside the built-in names.
     """
     printed: str | None = None
     for block in blocks(page):
@@ -96,10 +84,6 @@ def follow(page: str, instead: Mapping[str, Callable[[], str]] | None = None) ->
     Blocks with a title become files; ``sh`` is run by a shell, and prints nothing but what the ``text`` after it
     says. Where the paragraph above that says that figures may differ, any figures do. ``bash`` may install
     turnwise, nothing else.
-
-    Args:
-        page: the page, from the folder of the documentation.
-        instead: what is done in place of a block of one command, by the command; it returns what is printed.
     """
     found = blocks(page)
     for block, after in zip(found, [*found[1:], None], strict=True):

@@ -30,14 +30,7 @@ class Told(NamedTuple):
 
 
 class Door:
-    """A guarded client, sync and async.
-
-    Args:
-        api: ``responses`` or ``messages``.
-        server: the server of the model.
-        pipeline: what guards.
-        refusal: as for ``guard``.
-    """
+    """A guarded client, sync and async."""
 
     def __init__(self, api: str, server: Any, pipeline: GuardrailPipeline, refusal: str | None = None) -> None:
         self.api = api

@@ -22,12 +22,7 @@ _PAUSE_S = 0.02
 
 
 class PostgresqlServer:
-    """One server with its data. It can be killed and started again on the same port.
-
-    Args:
-        settings: what its configuration says beside the usual, by name.
-        checksums: whether every page carries a checksum, as servers in production should have it.
-    """
+    """One server with its data and settings. It can be killed and started again on the same port."""
 
     password = "s3cret-word"
 
@@ -162,11 +157,7 @@ def wait_until(holds: Callable[[], bool], otherwise: str, seconds: float = _PATI
 
 
 def _program(name: str) -> str:
-    """Return one of the server's programs, of the latest version that is installed.
-
-    Raises:
-        RuntimeError: there is none.
-    """
+    """Return one of the server's programs, of the latest version that is installed."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
     found = shutil.which(name) or next(
         (str(path / name) for path in folders[::-1] if (path / name).exists()), None

@@ -20,7 +20,6 @@ from turnwise.patterns.expression import (
     Number,
     Or,
 )
-from turnwise.patterns.function_table import Parameter
 from turnwise.patterns.series import COMPONENTS, Length, OtherRun, Series, TurnNumber
 from turnwise.scoring import Score, TurnScores
 
@@ -39,13 +38,7 @@ def random_turns(chance: random.Random, length: int) -> list[TurnScores]:
 
 
 def random_turn(chance: random.Random, number: int, present: float) -> TurnScores:
-    """Return the scores of one turn.
-
-    Args:
-        chance: source of chance.
-        number: of the turn.
-        present: how probable it is that a principle has a score of the prompt; half of it for the response.
-    """
+    """Return scores of one turn: a principle has one of the prompt with chance `present`, else half as often."""
     sides: dict[Side, dict[str, Score]] = {Side.PROMPT: {}, Side.RESPONSE: {}}
     if chance.random() < max(present, 0.7):
         for side, share in ((Side.PROMPT, present), (Side.RESPONSE, present / 2)):
@@ -71,14 +64,7 @@ def random_call(chance: random.Random, function: str, depth: int) -> Call:
 
 
 class PatternGenerator:
-    """Makes random patterns.
-
-    Args:
-        chance: source of chance.
-        names: principles that series are of, None for the bare series.
-        limits: numbers that occur; by default edges of formulas, huge ones and any between -2 and 2.
-        runs: other runs that half of the series are of; none by default.
-    """
+    """Makes random patterns of some principles and numbers; with `runs`, half of the series are of those."""
 
     def __init__(
         self,
@@ -129,19 +115,19 @@ class PatternGenerator:
         chance, signature = self._chance, FUNCTIONS[function]
         make = self.number if signature.of is Kind.NUMBER else self.condition
         parameters = []
-        for parameter in signature.parameters:
-            if parameter.required or chance.random() < 0.6:
-                parameters.append((parameter.name, self._parameter(parameter)))
+        for one in signature.parameters:
+            if one.required or chance.random() < 0.6:
+                parameters.append((one.name, self._parameter(one.name, one.whole, one.low, one.high)))
         if function == "rise":
             early = chance.randint(1, 6)
             parameters = [("i", early), ("j", early + chance.randint(1, 5))]
         return Call(function, make(depth - 1), tuple(parameters))
 
-    def _parameter(self, parameter: Parameter) -> float:
+    def _parameter(self, name: str, whole: bool, low: float, high: float) -> float:
         chance = self._chance
-        if parameter.whole:
-            return chance.choice((2, 3, 5, 20, 100) if parameter.name == "window" else (1, 2, 3, 5, 40))
-        low, high = max(parameter.low, -1.0), min(parameter.high, 1.0)
+        if whole:
+            return chance.choice((2, 3, 5, 20, 100) if name == "window" else (1, 2, 3, 5, 40))
+        low, high = max(low, -1.0), min(high, 1.0)
         value = chance.choice((0.05, 0.3, 1.0, chance.uniform(low, high)))
         return value if value > low else 0.5
 

@@ -38,17 +38,7 @@ _COUNTS = st.one_of(st.none(), st.integers(0, 2**40))
 
 @dataclass(frozen=True)
 class Content:
-    """What goes into a store, in this order.
-
-    Args:
-        sequences: the sequences.
-        runs: the runs.
-        scored: evaluations and failures.
-        replies: what the journal keeps beside those of calls.
-        events: what the audit keeps.
-        deleted: a run that is deleted again, so that keys have gaps; None for none.
-        people: what people say of a sequence, by its id: a label, an author and a note.
-    """
+    """What goes into a store, in this order; the run `deleted` is deleted again, so that keys have gaps."""
 
     sequences: list[Sequence]
     runs: list[Run]

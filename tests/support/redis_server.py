@@ -22,12 +22,7 @@ def free_port() -> int:
 
 
 class RedisServer:
-    """A server that keeps what it acknowledged: it syncs its log at every change.
-
-    Args:
-        folder: where its log lies.
-        options: more of its options, such as ``requirepass``.
-    """
+    """A server that keeps what it acknowledged: it syncs its log at every change."""
 
     def __init__(self, folder: Path, **options: str) -> None:
         program = shutil.which("redis-server")
@@ -82,11 +77,7 @@ class RedisServer:
 
 
 class Wire:
-    """Passes bytes between clients and a server, and loses answers when told to.
-
-    Args:
-        port: where the server listens.
-    """
+    """Passes bytes between clients and a server, and loses answers when told to."""
 
     def __init__(self, port: int) -> None:
         self._to = port

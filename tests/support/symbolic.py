@@ -86,11 +86,7 @@ def term(value: object) -> Any:
 
 
 class Run:
-    """One way through a function: the conditions that were decided, and how.
-
-    Args:
-        forced: how the first conditions are decided.
-    """
+    """One way through a function: the conditions that were decided, the first ones as `forced`, and how."""
 
     def __init__(self, forced: list[bool]) -> None:
         self.assumed: list[Any] = []
@@ -144,11 +140,7 @@ class Run:
 
 
 def ways(function: Callable[[Run], Any]) -> Iterator[tuple[Run, Any]]:
-    """Yield each way through a function, with what it returns there.
-
-    Args:
-        function: gets a `Run`, from which it takes its unknown inputs.
-    """
+    """Yield each way through a function, which takes its unknown inputs from a `Run`, and what it returns."""
     left: list[list[bool]] = [[]]
     while left:
         run = Run(left.pop())
@@ -158,11 +150,7 @@ def ways(function: Callable[[Run], Any]) -> Iterator[tuple[Run, Any]]:
 
 
 def counterexample(function: Callable[[Run], Any]) -> str | None:
-    """Return inputs for which a function does not return what holds; None where it holds for all of them.
-
-    Args:
-        function: as for `ways`; it returns a condition, or several in a list, that have to hold.
-    """
+    """Return inputs for which not all holds that a function, as for `ways`, returns; None if there are none."""
     seen = 0
     for run, result in ways(function):
         seen += 1

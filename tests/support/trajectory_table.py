@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from turnwise.conversation import Side
-from turnwise.patterns.sql import Columns
 from turnwise.scoring import TurnScores
 
 TABLE = "trajectories"
+
+
+class Columns(Protocol):
+    """What a table has: ``T``, ``I`` and ``F`` of each principle and side, under these names."""
+
+    @property
+    def scored(self) -> Sequence[tuple[str, Side]]: ...
+
+    @property
+    def names(self) -> Sequence[str]: ...
 
 
 def make_table(

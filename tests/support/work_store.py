@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
+
 from turnwise import Conversation, GuardrailPipeline
-from turnwise._support.table_files import write_parquet
 from turnwise.conversation import Label, Sequence
 from turnwise.principles import load_principle, principle_names
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
 from turnwise.store import Store
-from turnwise.study.report import VERDICT_COLUMNS
 
 HOSTILE = "<script>window.pwned=1</script><img src=x onerror='window.pwned=2'> \u202eevil\u202c \x1b[31m"
 """What must be shown as text, wherever it comes from."""
@@ -92,7 +92,7 @@ def write_study_files(
     """Write the files of a study that the explorer reads, into a folder that is not there yet; return it."""
     (folder / "tables").mkdir(parents=True)
     (folder / "figures").mkdir()
-    write_parquet(folder / "verdicts.parquet", VERDICT_COLUMNS, rows)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "verdicts.parquet")
     (folder / "results.json").write_text(json.dumps(numbers))
     (folder / "tables/detectors.csv").write_text(csv)
     (folder / "tables/detectors.md").write_text(markdown)

@@ -88,14 +88,7 @@ def run(
             shown(sum(done.values()), total)
 
         record = run_bench(
-            guards,
-            tasks,
-            answers=answers,
-            timeout=timeout,
-            jobs=jobs,
-            again=failed,
-            sample=sample,
-            tell=tell,
+            guards, tasks, answers=answers, timeout=timeout, jobs=jobs, again=failed, sample=sample, tell=tell
         )
     if out is not None:
         write_text(out, f"{json_module.dumps(record, indent=1, ensure_ascii=False)}\n")

@@ -23,6 +23,15 @@ _WIDTH = 80
 _NAME_SHOWN, _GRAPH_SHOWN, _QUOTED = 12, 12, 400
 """Characters of the name of an observer, of a small graph, and of the turn that is quoted."""
 
+_WHO = {
+    "reader": "reader: a large language model that read these conversations blind, turn by turn, before they "
+    "shipped; its scores are replayed, nothing is called. Its thresholds flag at most 1 % of ordinary "
+    "chats of other people, read in the same way. second reader: another one, at the same thresholds.",
+    "local": "local: the embedded observer, run here and now, without a key; it learned from such readers, not "
+    "on these conversations. With a model of your own: turnwise demo --observer llm:PROVIDER/MODEL",
+}
+"""What is said of observers, by name."""
+
 _NARROW = 6
 """Characters of a name of an observer with which the runs of two observers fit beside each other."""
 
@@ -77,10 +86,7 @@ def demo(
 
 
 def _write_report(store: Store, runs: Sequence[DemoRun]) -> Path:
-    """Write the report of a study on the examples, and return its page.
-
-    It goes into a folder beside the store, or into the working directory where that is in a server.
-    """
+    """Write the report of a study beside the store, or here where that is in a server; return its page."""
     from turnwise.cli.study import rescorer
     from turnwise.study.compare import Settings, compare
     from turnwise.study.report import write_report
@@ -105,7 +111,7 @@ def _print(store: str, done: Demo) -> None:
     shown = (telling or done.sequences[0]).sequence_id
     say_paragraphs(
         f"{len(done.sequences)} conversations in {done.seconds:.1f} s. They are few and our own: they show how "
-        "turnwise works, not how well. docs/explanation/which-number.md has figures on other people's data.",
+        "turnwise works, not how well. docs/explanation/which-number.md has figures on other people's data."
     )
     run = done.runs[1].run
     say_paragraphs(
@@ -121,8 +127,6 @@ def _print(store: str, done: Demo) -> None:
 
 def _print_legend(done: Demo) -> None:
     """Say how the tables below are read, and who scores."""
-    from turnwise.cli.demo_run import LOCAL, READER
-
     names = {run.observer for run in done.runs}
     unchecked = any(one.verdict is None for run in done.runs for one in run.found.values()) or any(
         len(run.found) < len(done.sequences) for run in done.runs
@@ -131,23 +135,7 @@ def _print_legend(done: Demo) -> None:
         "All conversations: F so far is the highest F over the principles, turn by turn, by the first of these "
         "observers. Then the turn at which each way of looking fires (– for none), and whether that is right (✓) "
         f"or wrong (✗) by the label{'; “?” is not checked' if unchecked else ''}.",
-        *(
-            [
-                "reader: a large language model that read these conversations blind, turn by turn, before they "
-                "shipped; its scores are replayed, nothing is called. Its thresholds flag at most 1 % of ordinary "
-                "chats of other people, read in the same way. second reader: another one, at the same thresholds."
-            ]
-            if READER in names
-            else []
-        ),
-        *(
-            [
-                "local: the embedded observer, run here and now, without a key; it learned from such readers, not "
-                "on these conversations. With a model of your own: turnwise demo --observer llm:PROVIDER/MODEL"
-            ]
-            if LOCAL in names
-            else []
-        ),
+        *(said for name, said in _WHO.items() if name in names),
     )
 
 

@@ -119,8 +119,7 @@ def detect(
         bool, typer.Option("--fired", help="List only verdicts that fired; the rates stay those of all.")
     ] = False,
     export: Annotated[
-        str | None,
-        typer.Option(help="Write the verdicts with all columns to this file: .csv, .parquet or .json."),
+        str | None, typer.Option(help="Write the verdicts with all columns to this file: .csv, .parquet or .json.")
     ] = None,
     store: options.Store = options.DEFAULT_STORE,
     fail_on_findings: options.FailOnFindings = False,

@@ -67,28 +67,23 @@ def _list(state: str, terminated: bool, limit: int, json: bool) -> None:
         print_json(rows)
     else:
         shown = (
-            [
-                row["session"],
-                row["guardrail"],
-                row["turns"],
-                f"{row['trust']:.3f}",
-                row["phase"],
-                row["last_at"],
-            ]
+            [row["session"], row["guardrail"], row["turns"], f"{row['trust']:.3f}", row["phase"], row["last_at"]]
             for row in rows
         )
-        columns = "session", "guardrail", "turns", "trust", "phase", "last turn"
-        print_table(columns, shown, numeric=("turns", "trust"))
+        print_table(
+            ("session", "guardrail", "turns", "trust", "phase", "last turn"), shown, numeric=("turns", "trust")
+        )
     if broken:
         raise StateError("; ".join(broken[:3]) + (f"; and {len(broken) - 3} more" if len(broken) > 3 else ""))
 
 
 def _show(session: str, state: str, tenant: str | None, json: bool) -> None:
     from turnwise.guard.state.conversations import STORED
+    from turnwise.guard.state.stores import TenantStore
     from turnwise.sessions import PERSON, SESSION
 
     with open_state_store(state) as whole:
-        store = _of(whole, tenant)
+        store = whole if tenant is None else TenantStore(whole, tenant)
         digest = _digest(store, session, whole.path)
         states = {key: store.get(SESSION, key) for key in store.keys(SESSION, owner=digest)}
         conversations = store.keys(STORED, owner=digest)
@@ -119,12 +114,6 @@ def open_state_store(state: str) -> RedisStateStore | SqliteStateStore:
     if kind == "sqlite" and not to_path(place, home=True).exists():
         raise UsageError(f"there is no file {place}; name the one of state: {{sqlite: FILE}}")
     return open_state_store(state)
-
-
-def _of(store: StateStore, tenant: str | None) -> StateStore:
-    from turnwise.guard.state.stores import TenantStore
-
-    return store if tenant is None else TenantStore(store, tenant)
 
 
 def _digest(store: StateStore, session: str, path: str) -> str:
@@ -191,8 +180,9 @@ def forget(
 
     _check_places(state, audit)
     with ExitStack() as opened:
+        stores = _stores(opened, state, tenant)
         receipt = forget_in(
-            _states(opened, state, tenant),
+            stores,
             audit or (),
             persons=[] if conversation else [name],
             conversations=[name] if conversation else [],
@@ -252,31 +242,26 @@ def expire(
         note(f"not reached: {place}")
 
 
-def _check_places(state: str | None, audit: list[str] | None) -> None:
-    if state is None and not audit:
-        raise UsageError("say where: --state, --audit, or both")
-
-
-def _states(opened: ExitStack, state: str | None, tenant: str | None) -> list[StateStore]:
-    """The parts of a state store that is closed with a stack; none where no store is named."""
-    if state is None:
-        return []
-    store = open_state_store(state)
-    opened.callback(store.close)
-    return parts_of(store, tenant)
-
-
-def parts_of(store: StateStore, tenant: str | None) -> list[StateStore]:
-    """The part of a tenant; without one the parts of all tenants, and what is nobody's."""
+def _stores(opened: ExitStack, state: str | None, tenant: str | None) -> list[StateStore]:
+    """The part of a tenant in a store that `opened` closes; without one those of all, and what is nobody's."""
     from turnwise.guard.state.conversations import STORED
     from turnwise.guard.state.stores import APART, TenantStore
     from turnwise.sessions import PERSON, SESSION
 
+    if state is None:
+        return []
+    store = open_state_store(state)
+    opened.callback(store.close)
     if tenant is not None:
         return [TenantStore(store, tenant)]
     keys = [*store.keys(STORED), *store.keys(SESSION), *store.keys(PERSON)]
     tenants = {name for name, apart, _ in (key.partition(APART) for key in keys) if apart}
     return [*(TenantStore(store, name) for name in sorted(tenants)), store]
+
+
+def _check_places(state: str | None, audit: list[str] | None) -> None:
+    if state is None and not audit:
+        raise UsageError("say where: --state, --audit, or both")
 
 
 def erase(
@@ -323,9 +308,9 @@ def erase(
             say(*(f"  {visible(head.sequence_id)}, {head.turns} turns" for head in heads))
             return
         confirm(f"Erase {what}? This can't be undone.", yes)
-        states = _states(opened, state, None)
+        stores = _stores(opened, state, None)
         made = erase_everywhere(
-            record, found, persons=persons, audits=audit or (), states=states, author=author, reason=reason
+            record, found, persons=persons, audits=audit or (), states=stores, author=author, reason=reason
         )
     if receipt is not None:
         receipt.write_text(dumps(made.to_dict(), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

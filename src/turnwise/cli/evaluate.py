@@ -225,11 +225,12 @@ def _tell(store: Store, summaries: Sequence[Summary], json: bool) -> None:
     from turnwise.scoring import unread_in_words
 
     if json:
-        clean = [
-            dataclasses.replace(summary, commonest_failure=without_secrets(summary.commonest_failure))
+        shown = [
+            dataclasses.asdict(
+                dataclasses.replace(summary, commonest_failure=without_secrets(summary.commonest_failure))
+            )
             for summary in summaries
         ]
-        shown = [dataclasses.asdict(summary) for summary in clean]
         print_json(shown if len(shown) > 1 else shown[0])
         return
     for summary in summaries:

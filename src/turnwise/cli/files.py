@@ -27,10 +27,7 @@ _MANY = 500_000
 
 @contextmanager
 def opened_store(location: str, *, prepared: bool = True) -> Iterator[Store]:
-    """Open a store that is read, and say on standard error what is to be known of it.
-
-    With `prepared` what questions need of the findings of a scan is made now, with a bar.
-    """
+    """Open a store and print its note; `prepared` makes now what questions need of findings, with a bar."""
     from turnwise.store import Store
 
     with Store(location) as opened:
@@ -68,15 +65,11 @@ def check_turn(option: str, turn: int, sequence_id: str, turns: int) -> None:
 
 
 class CountedLabels(NamedTuple):
-    """Whose labels a command counts.
+    """Whose labels a command counts."""
 
-    Nobody in `corrected_by` means the imported ones. `corrected` counts the conversations whose label is not that
-    of their data set but what these people made of it, `disputed` those in no rate because these people disagree.
-    """
-
-    corrected_by: tuple[str, ...]
-    corrected: int
-    disputed: int
+    corrected_by: tuple[str, ...]  # nobody means the imported ones
+    corrected: int  # conversations whose label is not that of their data set but what these people made of it
+    disputed: int  # conversations in no rate because these people disagree
 
     def __str__(self) -> str:
         left = f"; {self.disputed} on which they disagree are in no rate" if self.disputed else ""
@@ -95,9 +88,7 @@ class CountedLabels(NamedTuple):
             note(str(self))
             return
         said = store.people.labels()
-        if not said:
-            return
-        known = store.heads(ids=said) if heads is None else heads  # only these can differ
+        known = (store.heads(ids=said) if said else ()) if heads is None else heads  # only these can differ
         others = sum(said.get(head.sequence_id, head.label) is not head.label for head in known)
         if not others:
             return
@@ -141,16 +132,13 @@ def read_conversation(file: str) -> Conversation:
 
 @contextmanager
 def writing(path: str | PathLike[str], *, taken: str | None = None, home: bool = False) -> Iterator[IO[str]]:
-    """Open a text file to write: UTF-8, line ends as they are written, half of a surrogate pair as an escape.
-
-    `taken` says what to do where there is such a file already; with None it is written over. With `home` a leading
-    ``~`` stands for the home of a user.
-    """
+    """Open a text file to write, over another one unless `taken` says what to do; `home` knows a leading ~."""
     from turnwise._support.locations import to_path
 
     try:
         target = to_path(path, home=home)
         mode = "w" if taken is None else "x"
+        # Half of a surrogate pair becomes an escape; line ends stay as they are.
         with target.open(mode, encoding="utf-8", errors="backslashreplace", newline="") as file:
             yield file
     except FileExistsError:
@@ -188,10 +176,7 @@ def check_file(path: str | PathLike[str]) -> None:
 
 
 def write_csv(path: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> int:
-    """Write rows to a CSV file as they come, and return how many there were.
-
-    A text that a spreadsheet would take for a formula begins with an apostrophe.
-    """
+    """Write rows to a CSV file as they come, no cell of which is a formula, and return how many there were."""
     from turnwise._support.table_files import cell
 
     count = 0
@@ -205,10 +190,7 @@ def write_csv(path: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) 
 
 
 def write_rows(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> int:
-    """Write rows to a CSV, Parquet or JSON file by the ending of its name, and return how many there were.
-
-    `columns` has DuckDB's types by name.
-    """
+    """Write rows, with DuckDB's types by column, to CSV, Parquet or JSON by the file's ending; return how many."""
     made = [{name: row[name] for name in columns} for row in rows]
     ending = PurePath(path).suffix.lower()
     if ending == ".json":

@@ -28,10 +28,7 @@ WIDTH = 80
 
 
 def read_config(preset: str | None, config: str | None, observer: str | None = None) -> Config:
-    """The configuration of a preset or a file, by default the preset ``basic``.
-
-    An observer replaces that of each guardrail that has one.
-    """
+    """The configuration of a preset (by default basic) or a file; an observer replaces that of its guardrails."""
     from turnwise.guard.config import Config, with_observer
 
     if preset is not None and config is not None:
@@ -204,12 +201,11 @@ class _Loop:
             "/r": self._response,
             "/forensics": self._forensics,
             "/save": self._save,
-            "/help": self._help,
+            "/help": lambda _: note(HELP),
         }
 
     def take(self, line: str) -> bool:
         """Do what a line says; return whether to go on."""
-
         if not line.strip():
             return True
         name, _, rest = line.strip().partition(" ")
@@ -247,10 +243,6 @@ class _Loop:
         with writing(name, taken="give another name", home=True) as file:
             json_.dump(self._conversation.to_dict(), file, indent=1)
         note(f"{name} written; turnwise guard forensics {name} reads it")
-
-    def _help(self, _: str) -> None:
-
-        note(HELP)
 
     def _tell(self, result: PipelineResult) -> None:
         if self._json:
@@ -295,7 +287,6 @@ def _bar(share: float) -> str:
 
 def _lines() -> Iterator[str]:
     """Yield lines until there are no more: typed, with history and editing, or from a pipe."""
-
     typed = sys.stdin.isatty()
     if typed:
         try:

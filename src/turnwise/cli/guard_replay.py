@@ -261,12 +261,7 @@ def forensics(
 ) -> None:
     """Show what the guard saw in a conversation: what was blocked, by which guardrail, and where drift began."""
     from turnwise.cli.files import read_conversation, write_text
-    from turnwise.forensics import (
-        analyze_conversation_forensics,
-        forensics_page,
-        replay,
-        replay_pipeline,
-    )
+    from turnwise.forensics import analyze_conversation_forensics, forensics_page, replay, replay_pipeline
 
     conversation = read_conversation(file)
     analysis = analyze_conversation_forensics(conversation)

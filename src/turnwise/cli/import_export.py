@@ -30,21 +30,16 @@ _LABELS_SHOWN = 8
 
 @dataclass(slots=True)
 class _File:
-    """What came of one file.
-
-    `imported` and `skipped` count sequences: new ones, and those that were there already. Of the latter
-    `relabelled` got the label of the file, and `other_labels` kept another one. `error` says why the file could
-    not be read at all.
-    """
+    """What came of one file."""
 
     name: str
     imported: int = 0
-    skipped: int = 0
-    relabelled: tuple[OtherLabel, ...] = ()
-    other_labels: tuple[OtherLabel, ...] = ()
+    skipped: int = 0  # sequences that were there already
+    relabelled: tuple[OtherLabel, ...] = ()  # those of them that got the label of the file
+    other_labels: tuple[OtherLabel, ...] = ()  # those of them that kept another one
     errors: tuple[BadRecord, ...] = ()
     unknown_labels: Counter[str] = field(default_factory=Counter)
-    error: str | None = None
+    error: str | None = None  # why it could not be read at all
 
     @property
     def broken(self) -> bool:
@@ -124,7 +119,11 @@ def import_(
             "--judged": judged,
         }
         given = [name for name, value in of_files.items() if value]
-        _from_elsewhere(store, from_store, listen, quiet, given, json)
+        if from_store is not None:
+            _import_store(store, from_store, [*given, *(["--listen"] if listen else [])], json)
+        else:
+            refuse_files(given)
+            _receive(str(listen), store, quiet)
         return
     if not files:
         raise UsageError("name a file of conversations, or an export or a store with --from-store")
@@ -181,17 +180,6 @@ def _tell(done: list[_File], runs: Sequence[Any], store: str, *, judged: bool, r
         void = f", {run.failures} void: the text is not the one that was read" if run.failures else ""
         say(f"run {run.run}: {run.evaluations} recorded scores{void}")
     _note_errors(done)
-
-
-def _from_elsewhere(
-    store: str, source: str | None, listen: str | None, quiet: float, given: list[str], json: bool
-) -> None:
-    """Import what is in no file of conversations; `given` are options that only such files can have."""
-    if source is not None:
-        _import_store(store, source, [*given, *(["--listen"] if listen else [])], json)
-    else:
-        refuse_files(given)
-        _receive(str(listen), store, quiet)
 
 
 def _import_store(store: str, source: str, of_files: list[str], json: bool) -> None:

@@ -32,8 +32,7 @@ def list_inbox(
     *,
     run: options.Run = None,
     status: Annotated[
-        list[str] | None,
-        typer.Option(help="Only of this status; may be given several times."),
+        list[str] | None, typer.Option(help="Only of this status; may be given several times.")
     ] = None,
     assignee: Annotated[
         str | None, typer.Option(help="Only what is assigned to this person; nobody for what is unassigned.")

@@ -7,6 +7,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -39,17 +40,11 @@ class Described(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of thing to choose from.
-
-    Args:
-        rows: what there is of it; all rows have the same keys.
-        tables: the columns that are printed, a table each; none for all in one.
-        describe: what is known of one by its name; None for its row.
-    """
+    """A kind of thing to choose from: what there is of it, in rows of the same keys."""
 
     rows: Callable[[], Rows]
-    tables: tuple[tuple[str, ...], ...] = ()
-    describe: Callable[[str], Described] | None = None
+    tables: tuple[tuple[str, ...], ...] = ()  # the columns that are printed, a table each; none for all in one
+    describe: Callable[[str], Described] | None = None  # of one by its name; None for its row
 
 
 def _kinds(patterns: str | None) -> Mapping[str, Kind]:
@@ -62,9 +57,9 @@ def _kinds(patterns: str | None) -> Mapping[str, Kind]:
             _observers, (("name", "contexts", "needs", "summary"), ("name", "settings")), _model_card
         ),
         "patterns": Kind(
-            lambda: _patterns(patterns),
+            lambda: list(map(_pattern_row, options.read_library(patterns))),
             (("name", "parameters", "summary"),),
-            lambda name: _explain(name, patterns),
+            partial(_explain, file=patterns),
         ),
         "presets": Kind(_presets, describe=_preset),
         "principles": Kind(_principles),
@@ -81,8 +76,7 @@ def list_(
         ),
     ],
     name: Annotated[
-        str | None,
-        typer.Argument(help="One of them; of an observer local:path/to/model too.", show_default=False),
+        str | None, typer.Argument(help="One of them; of an observer local:path/to/model too.", show_default=False)
     ] = None,
     patterns: options.PatternsFile = None,
     out: Annotated[str | None, typer.Option(help="File to write NAME to, such as a preset to change.")] = None,
@@ -274,10 +268,6 @@ def _differences(chosen: Mapping[str, Any], others: Mapping[str, Any] | None, pr
             shown = f"{value / timedelta(days=1):g}d" if isinstance(value, timedelta) else value
             parts.append(f"{prefix}{key}={shown}")
     return ", ".join(part for part in parts if part)
-
-
-def _patterns(file: str | None) -> Rows:
-    return list(map(_pattern_row, options.read_library(file)))
 
 
 def _pattern_row(pattern: NamedPattern) -> dict[str, Any]:

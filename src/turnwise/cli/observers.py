@@ -71,12 +71,7 @@ def _print_test(found: ObserverTest) -> None:
     print_table(
         ("F", "turns", "mean F", "first reader flags"),
         [
-            (
-                f"{one.low:.1f} to {one.high:.1f}",
-                one.turns,
-                f"{one.mean:.2f}",
-                f"{one.flagged / one.turns:.0%}",
-            )
+            (f"{one.low:.1f} to {one.high:.1f}", one.turns, f"{one.mean:.2f}", f"{one.flagged / one.turns:.0%}")
             for one in found.calibration
         ],
         numeric=("turns", "mean F", "first reader flags"),

@@ -214,8 +214,7 @@ class FileFormat:
         ),
     ] = None
     columns: Annotated[
-        str | None,
-        typer.Option(help="Names of columns that differ from the usual, such as messages=chat,id=uid."),
+        str | None, typer.Option(help="Names of columns that differ from the usual, such as messages=chat,id=uid.")
     ] = None
     label: Annotated[str | None, typer.Option(help="Label for conversations without one: attack or benign.")] = (
         None
@@ -235,8 +234,7 @@ class FileFormat:
         ),
     ] = None
     encoding: Annotated[
-        str | None,
-        typer.Option(help="How text files are encoded, such as cp1252 or utf-16. [default: utf-8]"),
+        str | None, typer.Option(help="How text files are encoded, such as cp1252 or utf-16. [default: utf-8]")
     ] = None
 
     def to_dict(self) -> dict[str, str | None]:
@@ -353,10 +351,7 @@ class Settings:
             raise UsageError(f"unknown setting {', '.join(wrong)}; known: {there_are}")
 
     def of(self, spec: str, run: stores.Run | None) -> dict[str, Any]:
-        """The settings of one observer: as given, else as the run that is continued has them.
-
-        Settings that it does not have are left out.
-        """
+        """The settings that one observer has: as given, else as the run that is continued has them."""
         from turnwise.observers import observer_settings, read_settings
 
         known = observer_settings(spec)
@@ -405,8 +400,7 @@ class PromptSettings(Settings):
         str | None, typer.Option(help="Setting max_tokens: most tokens in a reply.", metavar="INTEGER")
     ] = None
     structured: Annotated[
-        str | None,
-        typer.Option(help="Setting structured: how to ask for JSON: json_schema, json_object or none."),
+        str | None, typer.Option(help="Setting structured: how to ask for JSON: json_schema, json_object or none.")
     ] = None
     repeats: Annotated[
         str | None,
@@ -426,12 +420,10 @@ class ModelSettings(PromptSettings):
     max_retries: Annotated[
         str | None,
         typer.Option(
-            help="Setting max_retries: how often a request is sent again after a passing fault.",
-            metavar="INTEGER",
+            help="Setting max_retries: how often a request is sent again after a passing fault.", metavar="INTEGER"
         ),
     ] = None
     timeout: Annotated[
-        str | None,
-        typer.Option(help="Setting timeout: seconds that a request may take in all.", metavar="FLOAT"),
+        str | None, typer.Option(help="Setting timeout: seconds that a request may take in all.", metavar="FLOAT")
     ] = None
     budget: Budget = None

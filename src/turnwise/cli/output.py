@@ -86,8 +86,7 @@ def rate_json(rate: Rate) -> dict[str, Any]:
 
 
 def _visible_json(text: str) -> str:
-    lines = (line if line.isprintable() else "".join(map(_escape_json, line)) for line in text.split("\n"))
-    return "\n".join(lines)
+    return "\n".join(line if line.isprintable() else "".join(map(_escape_json, line)) for line in text.split("\n"))
 
 
 def _escape_json(character: str) -> str:
@@ -136,17 +135,9 @@ def print_table(
     numeric: Sequence[str] = (),
     title: str | None = None,
 ) -> None:
-    """Print rows of cells under headings to standard output; data in them is never taken for markup.
-
-    A table is as wide as the terminal at most. Cells wrap, but never inside a number; columns that find no room
-    beside the others follow below, each time beside the first column again.
-
-    Args:
-        columns: the headings; one may have several lines.
-        rows: a cell is a value, shown as text (None as nothing), or a list of lines.
-        numeric: headings of the columns that are set flush right.
-        title: a line above the table.
-    """
+    """Print rows, whose cells are values or lists of lines, under headings; those of `numeric` are flush right."""
+    # Data are never taken for markup. A table is as wide as the terminal at most: cells wrap, but never inside a
+    # number; columns that find no room beside the others follow below, each time beside the first column again.
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -258,10 +249,7 @@ def _joined(line: str) -> str:
 
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show progress on standard error: a bar in a terminal, else a line at every tenth.
-
-    What it gives is called with how much is done, and of how much.
-    """
+    """Show how many of how many are done on standard error: a bar in a terminal, else a line at every tenth."""
     if _QUIET.get():
         yield lambda done, total: None
         return
@@ -293,10 +281,7 @@ _EVERY_S = 10.0
 
 @contextmanager
 def share_done(title: str) -> Iterator[Callable[[float, str], None]]:
-    """Show how much is done on standard error: a bar in a terminal, else lines at times.
-
-    What it gives is called with the share that is done, in [0, 1], and what to say beside it.
-    """
+    """Show the share that is done, in [0, 1], with some words: a bar in a terminal, else lines at times."""
     if _QUIET.get():
         yield lambda share, said: None
         return

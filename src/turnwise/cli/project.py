@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -127,16 +127,9 @@ def next_steps() -> list[str]:
 def _files(folder: Path) -> list[Path]:
     """What is in a folder, by name, without what is hidden; a folder that is gone has nothing."""
     try:
-        return sorted(path for path in _some(folder) if not path.name.startswith("."))
+        return sorted(path for path in islice(folder.iterdir(), _MOST) if not path.name.startswith("."))
     except OSError:
         return []
-
-
-def _some(folder: Path) -> Iterator[Path]:
-    for count, path in enumerate(folder.iterdir()):
-        if count == _MOST:
-            return
-        yield path
 
 
 def _is_store(path: Path) -> bool:
@@ -193,8 +186,7 @@ def doctor(
     run: options.Run = None,
     observer: options.ObserverName = None,
     report: Annotated[
-        bool,
-        typer.Option("--report", help="Print what a bug report needs: no path, name or text is in it."),
+        bool, typer.Option("--report", help="Print what a bug report needs: no path, name or text is in it.")
     ] = False,
     json: options.Json = False,
 ) -> None:

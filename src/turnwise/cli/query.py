@@ -166,7 +166,7 @@ def _print(store: Store, result: QueryResult, matches: Sequence[QueryMatch]) -> 
             rates.append(("", source, some))
     print_table(("label", "source", "matched, with 95 % interval"), rates)
     if matches:
-        series = _main_series(result.pattern)
+        series = _all_series(result.pattern)[0]
         values = _over_turns(store, result.run, [match.sequence_id for match in matches], [series])
         columns = "sequence", "label", "source", "first turn", "last turn", f"{series} over turns"
         rows = []
@@ -277,10 +277,6 @@ def _all_series(pattern: Expression) -> list[Expression]:
     return found[:_PANELS] or [series().F]
 
 
-def _main_series(pattern: Expression) -> Expression:
-    return _all_series(pattern)[0]
-
-
 def _over_turns(
     store: Store, run: str, ids: Sequence[str], series: Sequence[Expression]
 ) -> dict[str, dict[str, list[float | None]]]:
@@ -288,14 +284,9 @@ def _over_turns(
     from turnwise.patterns import Evaluator
 
     evaluators = {str(one): Evaluator(one) for one in series}
-    return (
-        {
-            head.sequence_id: {
-                name: [value.value for value in evaluator.run(trajectory)]
-                for name, evaluator in evaluators.items()
-            }
-            for head, trajectory in store.trajectories(run, ids=ids)
+    return {
+        head.sequence_id: {
+            name: [value.value for value in evaluator.run(trajectory)] for name, evaluator in evaluators.items()
         }
-        if ids
-        else {}
-    )
+        for head, trajectory in (store.trajectories(run, ids=ids) if ids else ())
+    }

@@ -148,10 +148,7 @@ def without_secrets(reason: FailureReason | None) -> FailureReason | None:
 
 
 def notes(structured: Mapping[str, int], wanted: object, commonest: FailureReason | None) -> Iterator[str]:
-    """Yield what is to be told of a run, in a line each.
-
-    `structured` counts replies by how they were asked for as JSON, `wanted` is how the run is set to ask.
-    """
+    """Yield what to say of a run; `structured` counts replies by how JSON was asked for, `wanted` was set."""
     others = {name: count for name, count in structured.items() if name != wanted}
     if wanted is not None and others:
         came = ", ".join(f"{count} replies came with {name}" for name, count in others.items())

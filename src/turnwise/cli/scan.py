@@ -133,8 +133,7 @@ def scan(
         bool, typer.Option("--no-texts", help="Keep only scores, and no text of a conversation.")
     ] = False,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Print what there is and what scoring would take; write nothing."),
+        bool, typer.Option("--dry-run", help="Print what there is and what scoring would take; write nothing.")
     ] = False,
     settings: _Settings,
     rates: options.Rates = None,

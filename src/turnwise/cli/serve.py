@@ -58,8 +58,7 @@ def serve(
         float, typer.Option(min=0.1, max=3_600, help="Time that a body may take to arrive.")
     ] = 30.0,
     explain: Annotated[
-        bool,
-        typer.Option("--explain", help="Show reasons and scores to every caller, not only to operators."),
+        bool, typer.Option("--explain", help="Show reasons and scores to every caller, not only to operators.")
     ] = False,
     body_bytes: Annotated[int, typer.Option(min=1_024, help="Bytes of the bodies that a worker has at once.")] = 64
     << 20,
@@ -226,8 +225,7 @@ def explore(
         bool, typer.Option("--demo", help="Open the shipped conversations, scored by two observers.")
     ] = False,
     host: Annotated[
-        str,
-        typer.Option(help="Address to listen on; other than this machine's own, it needs a password."),
+        str, typer.Option(help="Address to listen on; other than this machine's own, it needs a password.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 for a free one.")] = 8_010,
     study: Annotated[
@@ -275,10 +273,7 @@ def explore(
 
 
 def _demo(stack: ExitStack) -> Store:
-    """A store of the examples, in a folder that ends with the command.
-
-    The scores of the recorded reader are there at once; the embedded observer goes on while one looks.
-    """
+    """A store of the examples, for as long as the command; the embedded observer goes on while one looks."""
     import tempfile
     import threading
 

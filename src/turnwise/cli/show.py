@@ -49,8 +49,7 @@ def show(
         bool, typer.Option("--paid", help="With --why: ask a language model again, which costs money.")
     ] = False,
     plot: Annotated[
-        str | None,
-        typer.Option(help="Draw these turns as well: .html (texts on hover), .svg, .png or .pdf."),
+        str | None, typer.Option(help="Draw these turns as well: .html (texts on hover), .svg, .png or .pdf.")
     ] = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
@@ -85,7 +84,8 @@ def show(
         asked = why and bool(trajectory.evaluations)
         explained = explain_flag(opened, sequence_id, name, turn=turn, paid=paid) if asked else None
     labels = {one.author: one.label for one in said_of if one.label is not None}
-    failures = _open(tried, trajectory)
+    scored = {evaluation.key for evaluation in trajectory.evaluations}
+    failures = [failure for failure in tried if failure.key not in scored]  # no later score made up for them
     if plot is not None:
         subtitle = f"{_label_words(head, labels)}, {head.source}; run {name}"
         save(trajectory_chart(tuple(trajectory), said, title=sequence_id, subtitle=subtitle), plot)
@@ -118,12 +118,6 @@ def _say_verdicts(verdicts: Sequence[Verdict], reviews: Sequence[Review], explai
     if explained is not None:
         say(f"Why turn {explained.turn} ({explained.principle}):")
         say_paragraphs(*explained.sentences())
-
-
-def _open(tried: Sequence[Failure], trajectory: Trajectory) -> list[Failure]:
-    """The failures that no later score made up for."""
-    scored = {evaluation.key for evaluation in trajectory.evaluations}
-    return [failure for failure in tried if failure.key not in scored]
 
 
 def _note_gaps(run: str, trajectory: Trajectory, unread: Sequence[Unread]) -> None:

@@ -56,9 +56,7 @@ def rescorer() -> Rescore:
         if run.observer not in observers:
             observers[run.observer] = _built_again(run.observer)
         observer = observers[run.observer]
-        if observer is None:
-            return None
-        if observer.info.version != run.observer_version:
+        if observer is None or observer.info.version != run.observer_version:
             return None
         return score(conversation, observer, context=run.context).turns
 
@@ -111,8 +109,7 @@ def compare(
         typer.Option(help="0: one split into train, calibrate, test. From 2: every conversation is tested once."),
     ] = 0,
     splits: Annotated[
-        int,
-        typer.Option(help="Splits that two runs of one context are compared on. 1 says nothing about others."),
+        int, typer.Option(help="Splits that two runs of one context are compared on. 1 says nothing about others.")
     ] = 50,
     seeds: Annotated[
         int, typer.Option(help="Seeds of the folds that the gains of context and trajectory must be stable over.")

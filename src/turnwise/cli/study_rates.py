@@ -32,8 +32,7 @@ def prevalence(
         list[str] | None, typer.Option(help="Only labels of this person; may be given several times.")
     ] = None,
     label_sample: Annotated[
-        int | None,
-        typer.Option(min=1, help="Draw that many conversations for people to label into the findings."),
+        int | None, typer.Option(min=1, help="Draw that many conversations for people to label into the findings.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of --label-sample.")] = 0,
     json: options.Json = False,

@@ -39,8 +39,7 @@ def teach(
         ),
     ] = False,
     store: Annotated[
-        str | None,
-        typer.Option(envvar="TURNWISE_STORE", show_envvar=True, help="Store that has the turns."),
+        str | None, typer.Option(envvar="TURNWISE_STORE", show_envvar=True, help="Store that has the turns.")
     ] = None,
     side: Annotated[str, typer.Option(help="Side of a turn that is taught: prompt or response.")] = "prompt",
     turns: Annotated[int, typer.Option(help="With --draft: turns to pick.", min=1, max=5000)] = 300,

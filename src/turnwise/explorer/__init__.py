@@ -75,59 +75,18 @@ TERMS: Final[Mapping[str, str]] = {
 """Meanings by word, in the order in which they are read: for hints, the help, and docs/glossary.md."""
 
 _LAZY: Final = {
-    "turnwise.explorer.access": (
-        "Access",
-        "Gate",
-    ),
-    "turnwise.explorer.data.answers": (
-        "Answers",
-        "Filter",
-        "Found",
-    ),
-    "turnwise.explorer.data.conversations": (
-        "lay_beside",
-        "partners",
-        "read_chat",
-    ),
+    "turnwise.explorer.access": ("Access", "Gate"),
+    "turnwise.explorer.data.answers": ("Answers", "Filter", "Found"),
+    "turnwise.explorer.data.conversations": ("lay_beside", "partners", "read_chat"),
     "turnwise.explorer.data.flags": ("rule_of",),
-    "turnwise.explorer.data.turn_scoring": (
-        "Judging",
-        "given_by",
-        "judging",
-        "next_conversation",
-        "score_again",
-    ),
-    "turnwise.explorer.data.record": (
-        "SERVICE_KEY",
-        "Named",
-        "Record",
-    ),
-    "turnwise.explorer.data.studies": (
-        "FinishedStudy",
-        "find_studies",
-    ),
-    "turnwise.explorer.data.trial": (
-        "MOST_TEXT",
-        "Trial",
-        "Trials",
-        "read_pasted",
-    ),
-    "turnwise.explorer.data.watch": (
-        "AuditWatch",
-        "ServiceWatch",
-    ),
-    "turnwise.explorer.data.words": (
-        "WordIndex",
-        "excerpt",
-        "found_words",
-        "search_words",
-    ),
+    "turnwise.explorer.data.turn_scoring": ("Judging", "given_by", "judging", "next_conversation", "score_again"),
+    "turnwise.explorer.data.record": ("SERVICE_KEY", "Named", "Record"),
+    "turnwise.explorer.data.studies": ("FinishedStudy", "find_studies"),
+    "turnwise.explorer.data.trial": ("MOST_TEXT", "Trial", "Trials", "read_pasted"),
+    "turnwise.explorer.data.watch": ("AuditWatch", "ServiceWatch"),
+    "turnwise.explorer.data.words": ("WordIndex", "excerpt", "found_words", "search_words"),
     "turnwise.explorer.pages": ("VIEWS",),
-    "turnwise.explorer.server": (
-        "PASSWORD",
-        "access_for",
-        "explore",
-    ),
+    "turnwise.explorer.server": ("PASSWORD", "access_for", "explore"),
 }
 """What stands where: loaded when it is asked for, as the extra may be missing."""
 

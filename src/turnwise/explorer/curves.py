@@ -6,7 +6,7 @@ Nothing but numbers and names goes into a chart, and its tooltips are drawn, nev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from nicegui import ui
@@ -36,18 +36,14 @@ _WITHOUT_SYMBOLS = 60
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One panel of a chart, with its lines by name; T, I and F look the same everywhere.
-
-    `level` is a line across, such as a threshold. `low` and `high` end its axis; a `high` of None is what the
-    lines need. `dashed` names lines of the second of two conversations that are compared.
-    """
+    """One panel of a chart, with its lines by name; T, I and F look the same everywhere."""
 
     title: str
     lines: Mapping[str, Points]
-    level: float | None = None
+    level: float | None = None  # a line across, such as a threshold
     low: float | None = 0.0
-    high: float | None = 1.0
-    dashed: frozenset[str] = field(default_factory=frozenset)
+    high: float | None = 1.0  # end of the axis; None is what the lines need
+    dashed: frozenset[str] = frozenset()  # lines of the second of two conversations that are compared
 
 
 def chart_options(
@@ -59,11 +55,7 @@ def chart_options(
     columns: int = 3,
     title: str = "",
 ) -> dict[str, Any]:
-    """The options of ECharts for some panels, left to right and down, `columns` in a row at most.
-
-    `last` is the last turn, `at` the chosen one; `marks` are words at a turn, such as where something fired;
-    `title` is what screen readers say that the chart shows.
-    """
+    """ECharts' options for panels over turns to `last`; `marks` are words at turns, `title` is read aloud."""
     across = max(1, min(columns, len(panels)))
     rows = -(-len(panels) // across)
     share = 100 / across
@@ -112,10 +104,7 @@ def chart_options(
 def score_bars(
     attacks: Sequence[int], benign: Sequence[int], low: float, high: float, threshold: float
 ) -> dict[str, Any]:
-    """The options of a chart: how scores of attacks (upward) and benign ones (downward) lie at a threshold.
-
-    `attacks` and `benign` are how many fall into each of equal parts of `low` to `high`.
-    """
+    """A chart of how many scores of attacks (up) and benign ones (down) lie in equal parts of `low` to `high`."""
     high = high if high > low else low + 1.0
     at, each = min(max(threshold, low), high), (high - low) / len(attacks)
     quiet, accent = {"color": _QUIET}, {"color": _ACCENT}

@@ -97,20 +97,14 @@ def address(path: str, state: Mapping[str, str]) -> str:
 
 
 class Page:
-    """A view that is open in a browser; `state` is what the address says beside the path, by name.
-
-    `width` is that of the browser, in pixels, when the view is built. A view that has a table sets `csv`, which
-    returns the name of a file and the rows on the screen, headings first.
-    """
+    """A view that is open in a browser; `state` is what the address says beside the path, by name."""
 
     def __init__(self, view: View, answers: Answers, client: Client, state: Mapping[str, str]) -> None:
-        self.view = view
-        self.answers = answers
-        self._client = client
-        self.record = answers.record
+        self.view, self.answers, self.record, self._client = view, answers, answers.record, client
         self.state = dict(state)
         self.csv: Callable[[], tuple[str, list[list[Any]]]] | None = None
-        self.width = 1280
+        """Where the view has a table: the name of a file and the rows on the screen, headings first."""
+        self.width = 1280  # pixels of the browser, when the view is built
 
     def get(self, name: str, default: str = "") -> str:
         """What the address says, or a default where it says nothing."""
@@ -145,10 +139,7 @@ class Page:
         return max(1, min(3, self.width // 350))
 
     async def ask(self, job: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
-        """What a job of the data layer gives; it runs in a thread, so that the page goes on living.
-
-        Raises CancelledError where the page was left in the meantime, since nothing can be shown on it any more.
-        """
+        """What a job of the data layer gives, from a thread; CancelledError where the page was left meanwhile."""
         given = await asyncio.to_thread(job, *args, **kwargs)
         if self._client.is_deleted:
             raise asyncio.CancelledError(f"{self.view.title} was left")

@@ -44,6 +44,12 @@ def section(label: str, *, live: bool = False) -> Element:
     return made.props("aria-live=polite") if live else made
 
 
+def emptied(place: Element) -> Element:
+    """An element without what was in it, to be filled anew."""
+    place.clear()
+    return place
+
+
 def heading(words: str, level: int) -> TextElement:
     """A heading, from 1 to 6."""
     return text(f"h{level}", visible(words)).classes("long-name")
@@ -83,10 +89,7 @@ def failed(words: str) -> None:
 def choice(
     label: str, values: Iterable[str] | Mapping[str, str], chosen: str, heard: Heard, every: str = ""
 ) -> ui.select:
-    """A field to choose one of some values, or of a mapping from values to what each is called.
-
-    `every` is what choosing nothing is called; empty where something has to be chosen.
-    """
+    """A field to choose one of some values, called as a mapping says; choosing nothing is called `every`."""
     called = dict(values) if isinstance(values, Mapping) else {value: value for value in values}
     options = ({"": every} if every else {}) | {value: visible(words) for value, words in called.items()}
     options.setdefault(chosen, visible(chosen))
@@ -98,10 +101,7 @@ def text_field(
     label: str, value: str, heard: Heard, *, kind: Literal["text", "number", "search", "password"] = "text",
     placeholder: str = "", live: bool = False, search: bool = False, wide: bool = False,
 ) -> ui.input:  # fmt: skip
-    """A field to type into, heard when it is left or Enter is pressed; `live` reports what is typed as it comes.
-
-    `search` is where the key / leads; `wide` fields take more of the row.
-    """
+    """A field to type into, heard when it is left or, if `live`, while typing; the key / leads to `search`."""
     made = ui.input(label, value=value, placeholder=visible(placeholder) or None)
     made.props(
         f"dense outlined type={kind} autocomplete=off spellcheck=false{' step=any' if kind == 'number' else ''}"
@@ -130,11 +130,14 @@ def tabs(names: Mapping[str, str], chosen: str, heard: Heard) -> None:
     made.set_value(chosen)
 
 
-class NumberSlider:
-    """A number by slider, also with the keys Home and End, or typed; `heard` hears what it becomes.
+FLATTERS = (
+    "Intervals are exact, and take the threshold as given: one that was chosen here looks better than it is."
+)
+"""What is said beside rates at a threshold that whoever looks may move."""
 
-    More may go into its `row`, beside the field.
-    """
+
+class NumberSlider:
+    """A number by slider, also with Home and End, or typed into a field in its `row`."""
 
     def __init__(self, label: str, heard: Callable[[float], Any]) -> None:
         self._tell, self._setting = heard, False
@@ -185,15 +188,9 @@ def data_table(
     columns: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], label: str, *,
     sort: tuple[str, bool] | None = None, heard: Callable[[str, str], Any] | None = None,
 ) -> ui.table:  # fmt: skip
-    """Show a table whose cells are text, wrapped where long; it scrolls within itself where it is too wide.
-
-    A column has a `name`, a `label`, ``align="right"`` for numbers, and maybe a `kind`: keys j and k go over cells
-    of the kind ``link``, which lead to the row's ``href``, ``item``, and ``pick``, heard as "pick" with the text,
-    below which the row's ``under`` stands; ``graph`` is a `drawing`, ``excerpt`` an `excerpt`, ``tag`` a small
-    mark, ``lines`` a list of lines. Columns that ``sorts`` have buttons,
-    heard as "sort" with the column; `sort` is by which the rows are sorted, and whether downward. A heading that
-    ends with a word of the glossary says what that means.
-    """
+    """Show a table; `heard` gets "pick" and a text, or "sort" and a column; `sort`: column, downward."""
+    # Keys j and k go over cells of the kinds link (to the row's href), item and pick, below which the row's
+    # under stands; what the others show, _CELLS says. A heading that ends with a word of the glossary explains it.
     table = ui.table(columns=_heads(columns, sort), rows=_cells(rows), row_key="_row")
     table.classes("data").props("flat dense wrap-cells role=region tabindex=0").props["aria-label"] = label
     for one in table.columns:
@@ -305,8 +302,12 @@ class="graph-flag" /></svg>""",
 def drawing(series: Sequence[tuple[int, float]], turns: int, flag: int | None = None) -> dict[str, str]:
     """A small graph of (turn, value in [0, 1]), in order, broken at turns without one, with a mark at turn `flag`.
 
-    >>> drawing([(1, 0.0), (2, 1.0)], 2, 2)["said"], drawing([], 3)["said"]
-    ('highest F 1.00, flagged at turn 2', 'no score')
+    >>> drawing([(1, 0.0), (2, 0.5), (4, 1.0)], 4, 4)["path"]
+    'M2.0 22.0L40.7 12.0M118.0 2.0h1'
+    >>> drawing([(1, 0.0), (2, 1.0)], 2, 2)
+    {'path': 'M2.0 22.0L118.0 2.0', 'flag': 'M118.0 -1.0l3.2 6h-6.4z', 'said': 'highest F 1.00, flagged at turn 2'}
+    >>> drawing([], 3)
+    {'path': '', 'flag': '', 'said': 'no score'}
     """
     across = (_WIDTH - 2 * _EDGE) / max(turns - 1, 1)
     places = {turn: (_EDGE + (turn - 1) * across, _EDGE + (1.0 - value) * (_HEIGHT - 2 * _EDGE))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -40,6 +40,12 @@ _ARMS = 8
 
 _MOST_CHOICES = 200
 """Values of a field that a filter offers."""
+
+
+_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "str": str, "int": int, "float": float, "bool": lambda text: text == "yes",
+}  # fmt: skip
+"""What reads the text of an address, by the type of a field of `Filter`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +95,12 @@ class Filter:
     def of_address(cls, state: Mapping[str, str]) -> Self:
         """The filter that the texts of an address say, by name of its fields."""
         given: dict[str, Any] = {}
-        kinds = {one.name: str(one.type) for one in fields(cls)}
+        kinds = {one.name: str(one.type).partition(" ")[0] for one in fields(cls)}
         for name, text in state.items():
-            kind = kinds.get(name)
-            if kind is None or text == "":
+            if name not in kinds or text == "":
                 continue
             try:
-                if kind.startswith("int"):
-                    given[name] = int(text)
-                elif kind.startswith("float"):
-                    given[name] = float(text)
-                elif kind == "bool":
-                    given[name] = text == "yes"
-                else:
-                    given[name] = text
+                given[name] = _READERS[kinds[name]](text)
             except ValueError:
                 raise UsageError(f"{name.replace('_', ' ')} is {text[:40]!r}; type a number") from None
         return cls(**given)

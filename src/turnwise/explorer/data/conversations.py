@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from turnwise.explorer.data.record import Record
 from turnwise.patterns import match, parse
 from turnwise.patterns.series import OtherRun
 from turnwise.runs import judges_of
-from turnwise.scoring import Evaluation, Failure, Score, Trajectory, TurnScores, Unread
+from turnwise.scoring import Evaluation, Failure, Trajectory, TurnScores, Unread
 from turnwise.sessions import Outcomes, SessionMemory, Stance, outcomes_of
 
 if TYPE_CHECKING:
@@ -32,11 +32,7 @@ MOST_DETECTORS = 8
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A conversation with what a run says of it; without a run, the conversation alone.
-
-    `flag` is the first turn that the rule flags. `session` is where a session memory stands
-    after each turn, empty where it was not asked for or nothing was scored.
-    """
+    """A conversation with what a run says of it; without a run, the conversation alone."""
 
     sequence: Sequence
     run: str | None = None
@@ -44,14 +40,19 @@ class Chat:
     failures: tuple[Failure, ...] = ()
     unread: tuple[Unread, ...] = ()
     rule: str = ""
-    flag: int | None = None
+    flag: int | None = None  # the first turn that the rule flags
     verdicts: tuple[Verdict, ...] = ()
-    session: tuple[Stance, ...] = ()
+    session: tuple[Stance, ...] = ()  # after each turn; empty where it was not asked for or nothing was scored
 
     @property
     def turns(self) -> tuple[Turn, ...]:
         """Its turns."""
         return tuple(self.sequence.conversation)
+
+    @property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """All of its scores."""
+        return () if self.trajectory is None else self.trajectory.evaluations
 
     @property
     def alarming(self) -> bool:
@@ -61,15 +62,13 @@ class Chat:
     @property
     def principles(self) -> list[tuple[str, Side]]:
         """What was scored of it: principles, with the side."""
-        if self.trajectory is None:
-            return []
-        return sorted({(one.key.principle, one.key.side) for one in self.trajectory.evaluations})
+        return sorted({(one.key.principle, one.key.side) for one in self.evaluations})
 
     def values(self, principle: str, side: Side, component: str) -> list[tuple[int, float | None]]:
         """The values of a component over all turns; None at a gap."""
         found = {
             one.key.turn: getattr(one.score, component)
-            for one in (self.trajectory.evaluations if self.trajectory is not None else ())
+            for one in self.evaluations
             if (one.key.principle, one.key.side) == (principle, side)
         }
         return [(turn.number, found.get(turn.number)) for turn in self.turns]
@@ -86,9 +85,8 @@ class Chat:
 
     def at(self, turn: int) -> tuple[tuple[Evaluation, ...], tuple[Failure, ...]]:
         """Scores and failures of a turn."""
-        scored = self.trajectory.evaluations if self.trajectory is not None else ()
         return (
-            tuple(one for one in scored if one.key.turn == turn),
+            tuple(one for one in self.evaluations if one.key.turn == turn),
             tuple(one for one in self.failures if one.key.turn == turn),
         )
 
@@ -163,47 +161,36 @@ _MOST_PARTNERS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """One of the two: a conversation with the scores of a run, turn by turn; without a run, texts alone.
-
-    `label` is what the data set says, `observer` the run's observer with the context that it saw.
-    """
+    """One of the two: a conversation with the scores of a run, turn by turn; without a run, texts alone."""
 
     sequence_id: str
     label: Label
     source: str
     run: str | None
-    observer: str
+    observer: str  # with the context that it saw
     turns: tuple[Turn, ...]
     scores: tuple[TurnScores | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One turn of both; texts and scores are None where that half is at its end.
-
-    `same` is whether both say the same, prompt and response; `apart` the largest difference of F over the
-    principles that both were scored on.
-    """
+    """One turn of both; texts and scores are None where that half is at its end."""
 
     turn: int
     texts: tuple[Turn | None, Turn | None]
     scores: tuple[TurnScores | None, TurnScores | None]
-    same: bool
-    apart: float | None
+    same: bool  # prompt and response
+    apart: float | None  # largest difference of F over the principles that both were scored on
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Two readings beside each other, turn by turn.
-
-    `parts_at` is the first turn at which their texts differ, `differs_at` the first at which F differs by
-    `DIFFERS` or more for some principle.
-    """
+    """Two readings beside each other, turn by turn."""
 
     halves: tuple[Half, Half]
     rows: tuple[Row, ...]
-    parts_at: int | None
-    differs_at: int | None
+    parts_at: int | None  # first turn at which their texts differ
+    differs_at: int | None  # first turn at which F differs by `DIFFERS` or more for some principle
 
     @property
     def principles(self) -> tuple[str, ...]:
@@ -262,9 +249,7 @@ def _rows_of(first: Half, second: Half) -> Iterator[Row]:
 def _apart(one: TurnScores | None, other: TurnScores | None) -> float | None:
     if one is None or other is None:
         return None
-    pairs: Iterator[tuple[Mapping[str, Score], Mapping[str, Score]]] = iter(
-        ((one.scores, other.scores), (one.response_scores, other.response_scores))
-    )
+    pairs = (one.scores, other.scores), (one.response_scores, other.response_scores)
     found = [abs(a[name].F - b[name].F) for a, b in pairs for name in a.keys() & b.keys()]
     return max(found, default=None)
 

@@ -30,10 +30,7 @@ _KEPT = 8
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What a rule flags in a run: row numbers of sequences, and of each the first flagged turn.
-
-    `done` sequences of `of` are judged so far.
-    """
+    """What a rule flags, `done` of `of` being judged: row numbers of sequences, their first flagged turns."""
 
     sequences: NDArray[np.int64]
     turns: NDArray[np.int64]

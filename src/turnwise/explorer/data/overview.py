@@ -37,11 +37,7 @@ class SourceCount:
 
 @dataclass(frozen=True, slots=True)
 class RunCount:
-    """Counts, cost and time of a run.
-
-    `unread` are scores that were not made since the observer does not read the text; `cost_usd` is None where no
-    score has a known cost. It is `going_on` while another store writes it, or the last score was made just now.
-    """
+    """Counts and cost of a run."""
 
     name: str
     observer: str
@@ -49,9 +45,9 @@ class RunCount:
     sequences: int = 0
     evaluations: int = 0
     failures: int = 0
-    unread: int = 0
-    cost_usd: float | None = None
-    going_on: bool = False
+    unread: int = 0  # scores that were not made since the observer does not read the text
+    cost_usd: float | None = None  # None where no score has a known cost
+    going_on: bool = False  # another store writes it, or the last score was made just now
 
 
 @dataclass(frozen=True, slots=True)

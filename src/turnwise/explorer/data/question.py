@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -11,7 +12,7 @@ import yaml
 
 from turnwise.errors import PatternError, UsageError
 from turnwise.explorer.data.record import Record
-from turnwise.patterns import FUNCTIONS, Evaluator, parse
+from turnwise.patterns import FUNCTIONS, Evaluator, PatternValue, parse
 from turnwise.patterns.expression import Comparison, Expression, Number
 from turnwise.patterns.library import read_patterns
 from turnwise.patterns.series import COMPONENTS, OtherRun
@@ -23,15 +24,11 @@ MOST_CURVES = 3
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What a pattern compares, over the turns of a conversation.
-
-    `name` is one side of the comparison, `values` are None where it is undefined, and `level` is the number on the
-    other side; None where that is no constant.
-    """
+    """One side of a comparison over the turns of a conversation; None where it is undefined."""
 
     name: str
     values: tuple[tuple[int, float | None], ...]
-    level: float | None
+    level: float | None  # the number on the other side; None where that is no constant
 
 
 def curves(record: Record, run: str, pattern: str, sequence_id: str) -> tuple[list[Curve], list[int]]:
@@ -47,14 +44,9 @@ def curves(record: Record, run: str, pattern: str, sequence_id: str) -> tuple[li
                 if not isinstance(side, Number):
                     level = against.value if isinstance(against, Number) else None
                     name = str(side)
-                    found.setdefault(name, Curve(name, tuple(_values(side, turns, others)), level))
-    evaluator = Evaluator(read)
-    state = evaluator.start()
-    holds = [
-        scores.turn
-        for at, scores in enumerate(turns)
-        if evaluator.update(state, scores, {name: those[at] for name, those in others.items()}).holds
-    ]
+                    values = tuple((turn, one.value) for turn, one in _evaluated(side, turns, others))
+                    found.setdefault(name, Curve(name, values, level))
+    holds = [turn for turn, one in _evaluated(read, turns, others) if one.holds]
     return list(found.values())[:MOST_CURVES], holds
 
 
@@ -123,12 +115,11 @@ def save_named(record: Record, name: str, pattern: str, description: str) -> Non
         raise UsageError(f"{record.patterns} can't be written: {error.strerror}") from error
 
 
-def _values(
+def _evaluated(
     expression: Expression, turns: tuple[TurnScores, ...], others: dict[str, tuple[TurnScores, ...]]
-) -> list[tuple[int, float | None]]:
+) -> Iterator[tuple[int, PatternValue]]:
+    """Yield the number of each turn, and what an expression is there."""
     evaluator = Evaluator(expression)
     state = evaluator.start()
-    return [
-        (scores.turn, evaluator.update(state, scores, {name: those[at] for name, those in others.items()}).value)
-        for at, scores in enumerate(turns)
-    ]
+    for at, scores in enumerate(turns):
+        yield scores.turn, evaluator.update(state, scores, {name: those[at] for name, those in others.items()})

@@ -90,10 +90,7 @@ class Named:
     def audits(self) -> dict[str, str]:
         """Where an audit can be watched, by name: the store itself, and the files that were named."""
         store = {} if self._store.is_findings else {"store": self._store.location}
-        return {
-            **store,
-            **{f"file{number}": path for number, path in enumerate(self._audits)},
-        }
+        return store | {f"file{number}": path for number, path in enumerate(self._audits)}
 
     def audit(self, name: str) -> AuditWatch:
         """An audit to watch, from its beginning on."""

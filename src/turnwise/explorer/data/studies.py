@@ -24,17 +24,14 @@ _BEYOND: Final = 1e-6
 
 
 class Changed(NamedTuple):
-    """A conversation whose verdict another threshold changes.
-
-    `score` is the arm's highest of it, `flagged` the new verdict, `turn` where it was flagged before.
-    """
+    """A conversation whose verdict another threshold changes."""
 
     sequence_id: str
     source: str
     attack: bool
-    score: float
-    flagged: bool
-    turn: int | None
+    score: float  # the arm's highest
+    flagged: bool  # the new verdict
+    turn: int | None  # where it was flagged before
 
     @property
     def better(self) -> bool:
@@ -44,41 +41,33 @@ class Changed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AtThreshold:
-    """What an arm says of the conversations at some threshold.
+    """What an arm says of the conversations at some threshold."""
 
-    `threshold` may also be how far all are moved, where there are several. `before` is recall and false positives
-    at the threshold of the study; `changed` has those nearest to it first. `missing` conversations have no score:
-    they are neither caught nor clean, and in none of the rates.
-    """
-
-    threshold: float
+    threshold: float  # or how far all are moved, where there are several
     recall: Rate
     false_positives: Rate
-    before: tuple[Rate, Rate]
-    changed: tuple[Changed, ...]
-    missing: int
+    before: tuple[Rate, Rate]  # recall and false positives at the threshold of the study
+    changed: tuple[Changed, ...]  # those nearest to that threshold first
+    missing: int  # conversations without a score, which are in none of the rates
 
 
 class ArmScores:
-    """The scores of one arm of a study on one part, in arrays, so that a threshold is tried in no time.
-
-    Where its folds have thresholds of their own (`several`), all are moved alike, by a difference, and `own` is 0;
-    else `own` is the study's threshold. `odd` conversations have a recorded verdict that does not follow from
-    score and threshold.
-    """
+    """The scores of one arm of a study on one part, in arrays, so that a threshold is tried in no time."""
 
     def __init__(self, name: str, rows: Mapping[str, NDArray[Any]]) -> None:
         self.name = name
         self._rows = rows
         self._known = ~np.isnan(rows["score"])
         limits = np.where(np.isnan(rows["threshold"]), np.inf, rows["threshold"])
-        self.several = len(np.unique(limits[self._known])) > 1
+        self.several = len(np.unique(limits[self._known])) > 1  # of the folds: all are moved by a difference
         self._limits = limits
         self.own = 0.0 if self.several or not self._known.any() else float(limits[self._known][0])
         self._attack = rows["attack"]
         self._margins = rows["score"] - limits if self.several else rows["score"]
         self._was = self._known & (rows["score"] >= limits)
-        self.odd = int((self._was != rows["fired"])[self._known].sum())
+        self.odd = int(
+            (self._was != rows["fired"])[self._known].sum()
+        )  # verdicts that don't follow from the score
 
     def __len__(self) -> int:
         return len(self._known)
@@ -192,9 +181,7 @@ class FinishedStudy:
                 raise UsageError(f"{path} is too large to show: at most {_MOST_BYTES:,} bytes are read")
             return path.read_bytes()
         except OSError as error:
-            raise UsageError(
-                f"can't read {path}: {error.strerror}; name a folder that turnwise study compare --report wrote"
-            ) from error
+            raise _unreadable(path, error) from error
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -229,11 +216,14 @@ class FinishedStudy:
 
     def tables(self) -> tuple[ShownTable, ...]:
         """The tables in the order of the report; one that can't be read is left out."""
-        order = {name: place for place, name in enumerate(_in_order("tables"))}
-        paths = sorted(
-            (self.folder / "tables").glob("*.csv"), key=lambda path: (order.get(path.stem, 99), path.stem)
-        )
-        return tuple(found for path in paths if (found := self._table(path.stem)) is not None)
+        tables = (self._table(path.stem) for path in self._files("tables", ".csv"))
+        return tuple(table for table in tables if table is not None)
+
+    def _files(self, kind: Literal["figures", "tables"], ending: str) -> list[Path]:
+        """Figures or tables in the order of the report."""
+        order = {name: place for place, name in enumerate(_in_order(kind))}
+        found = (self.folder / kind).glob(f"*{ending}")
+        return sorted(found, key=lambda path: (order.get(path.stem, 99), path.stem))
 
     def _table(self, name: str) -> ShownTable | None:
         try:
@@ -251,11 +241,7 @@ class FinishedStudy:
 
     def figures(self) -> dict[str, bytes]:
         """The drawings as SVG, by name, in the order of the report."""
-        order = {name: place for place, name in enumerate(_in_order("figures"))}
-        paths = sorted(
-            (self.folder / "figures").glob("*.svg"), key=lambda path: (order.get(path.stem, 99), path.stem)
-        )
-        return {path.stem: self._read(f"figures/{path.name}") for path in paths}
+        return {path.stem: self._read(f"figures/{path.name}") for path in self._files("figures", ".svg")}
 
 
 def _in_order(kind: Literal["figures", "tables"]) -> list[str]:
@@ -265,6 +251,12 @@ def _in_order(kind: Literal["figures", "tables"]) -> list[str]:
     if kind == "tables":
         return [name for _, _, _, tables in SECTIONS for name in tables]
     return ["answer", *(name for _, _, figures, _ in SECTIONS for name in figures)]
+
+
+def _unreadable(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"can't read {path}: {error.strerror}; name a folder that turnwise study compare --report wrote"
+    )
 
 
 def _read_verdicts(path: Path) -> dict[str, NDArray[Any]]:
@@ -283,9 +275,7 @@ def _read_verdicts(path: Path) -> dict[str, NDArray[Any]]:
             asked = f"SELECT {wanted} FROM read_parquet(?)"
             found = connection.execute(asked, [file_name(str(path))]).fetchnumpy()
     except OSError as error:
-        raise UsageError(
-            f"can't read {path}: {error.strerror}; name a folder that turnwise study compare --report wrote"
-        ) from error
+        raise _unreadable(path, error) from error
     except duckdb.Error as error:
         raise UsageError(f"can't read {path}: {str(error).splitlines()[0]}") from error
     if not len(found["arm"]):

@@ -33,14 +33,11 @@ _MOST_ANSWER: Final = 16_000_000
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """One conversation as an audit or a service knows it.
-
-    `turns` is the number of its last turn; stance and time (ISO 8601) are the latest that are known.
-    """
+    """One conversation as an audit knows it; stance and time (ISO 8601) are the latest that are known."""
 
     conversation_id: str
     who: str
-    turns: int
+    turns: int  # number of the last one
     blocked: int
     stance: str
     latest: str

@@ -135,20 +135,18 @@ class WordIndex:
         return index
 
     def _begin(self) -> None:
-        newest = self._record.newest().sequences
-        edition = self._record.store.source.newest().edition
+        newest = self._record.newest()
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 return
-            if edition != self._edition:  # rows went, so it may hold words that are not there
+            if newest.edition != self._edition:  # rows went, so it may hold words that are not there
                 if self._edition is not None:
                     self._remove()
-                self._edition = edition
-            if self._closing.is_set() or (
-                self._thread is not None and self._error is None and newest == self._upto
-            ):
+                self._edition = newest.edition
+            done = self._thread is not None and self._error is None and newest.sequences == self._upto
+            if done or self._closing.is_set():
                 return
-            self._upto = newest
+            self._upto = newest.sequences
             self._error = None
             self._thread = threading.Thread(target=self._index, name="turnwise words", daemon=True)
             self._thread.start()

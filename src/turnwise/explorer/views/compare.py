@@ -143,17 +143,11 @@ class _CompareView:
             return chart_options([Panel("", {})], last=2)
         component = self._page.get("component", "F")
         names = f"{component} left", f"{component} right"
-        panels = [
-            Panel(
-                principle,
-                {
-                    name: list(enumerate(found.curve(half, principle, component), 1))
-                    for half, name in enumerate(names)
-                },
-                dashed=frozenset(names[1:]),
-            )
-            for principle in found.principles
-        ]
+        panels = []
+        for principle in found.principles:
+            curves = (found.curve(half, principle, component) for half in (0, 1))
+            lines = {name: list(enumerate(one, 1)) for name, one in zip(names, curves, strict=True)}
+            panels.append(Panel(principle, lines, dashed=frozenset(names[1:])))
         marks = {} if found.parts_at is None else {found.parts_at: "texts part"}
         title = f"{component} of both, turn by turn"
         return chart_options(panels, last=len(found.rows), marks=marks, columns=self._page.panels, title=title)
@@ -179,7 +173,7 @@ class _CompareView:
             "principle",
             *(f"{one} {side}" for side in ("left", "right") for one in "TIF"),
         ]
-        rows: list[list[Any]] = [list(heads)]
+        rows: list[list[Any]] = [heads]
         for row in () if found is None else found.rows:
             for name in found.principles if found is not None else ():
                 given = [None if one is None else one.scores.get(name) for one in row.scores]

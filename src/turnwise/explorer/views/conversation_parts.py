@@ -14,7 +14,7 @@ from turnwise.conversation import Side, Turn
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.conversations import Chat
 from turnwise.explorer.pages import Page
-from turnwise.explorer.parts import column, data_table, failed, heading, kept_name, notify, said, text
+from turnwise.explorer.parts import column, data_table, emptied, failed, heading, kept_name, notify, said, text
 from turnwise.runs.why import explain_flag
 from turnwise.scoring import Call, Evaluation, Failure
 
@@ -115,11 +115,8 @@ def _call(call: Call) -> None:
 
 
 def _cut(words: str) -> str:
-    return (
-        words
-        if len(words) <= _REPLY_SHOWN
-        else f"{words[:_REPLY_SHOWN]} … {len(words) - _REPLY_SHOWN:,} more characters"
-    )
+    more = len(words) - _REPLY_SHOWN
+    return words if more <= 0 else f"{words[:_REPLY_SHOWN]} … {more:,} more characters"
 
 
 def _json(value: object) -> str:
@@ -132,18 +129,15 @@ def why_button(page: Page, run: str, sequence_id: str, turn: int) -> None:
     place = ui.element("div").props("aria-live=polite").classes("why")
 
     async def ask() -> None:
-        place.clear()
-        with place:
+        with emptied(place):
             text("p", "Reading it again with one thing left out at a time …").classes("quiet")
         try:
             found = await page.ask(partial(explain_flag, page.record.store, sequence_id, run, turn=turn))
         except TurnwiseError as error:
-            place.clear()
-            with place:
+            with emptied(place):
                 failed(str(error))
             return
-        place.clear()
-        with place:
+        with emptied(place):
             heading("Why", 3)
             with ui.element("ul"):
                 for sentence in found.sentences():
@@ -193,8 +187,7 @@ def _ask_to_erase(page: Page, sequence_id: str) -> None:
             except TurnwiseError as error:
                 notify(error, position="bottom")
                 return
-            card.clear()
-            with card:
+            with emptied(card):
                 _show_receipt(receipt, dialog, page)
 
         with ui.row():

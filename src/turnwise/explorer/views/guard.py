@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from turnwise.explorer.parts import (
     choice,
     column,
     data_table,
+    emptied,
     failed,
     finite,
     heading,
@@ -48,14 +49,8 @@ async def build(page: Page) -> None:
     tab = page.get("tab", "try")
     heading("Guard", 1)
     tabs(TABS, tab, turned)
-    if tab == "audit":
-        await AuditView(page).build()
-    elif tab == "report":
-        await ReportView(page).build()
-    elif tab == "service":
-        await ServiceView(page).build()
-    else:
-        await TryView(page).build()
+    views: dict[str, Callable[[Page], Any]] = {"audit": AuditView, "report": ReportView, "service": ServiceView}
+    await views.get(tab, TryView)(page).build()
 
 
 _LOOK_SECONDS = 1.0
@@ -76,8 +71,7 @@ def _audit_choice(page: Page) -> str | None:
         text("p", "Findings of a scan have no audit. Name the audit file of a guard with --audit.")
         return None
     name = page.get("audit") if page.get("audit") in places else next(iter(places))
-    turned = partial(_reopen, page, "audit")
-    choice("Audit", places, name, turned).classes("grow")
+    choice("Audit", places, name, partial(_reopen, page, "audit")).classes("grow")
     return name
 
 
@@ -103,8 +97,7 @@ class _Watching(ABC):
         if words == self._last:
             return
         self._last, self._wrong = words, wrong
-        self._told.clear()
-        with self._told:
+        with emptied(self._told):
             failed(words) if wrong else text("p", words).classes("quiet")
 
     def _list_rows(self, rows: list[dict[str, Any]], chosen: str) -> None:
@@ -253,8 +246,7 @@ class ServiceView(_Watching):
             for name, one in zip(names[:_SHOWN], found, strict=False)
         ]  # fmt: skip
         self._list_rows(rows, chosen)
-        self._one.clear()
-        with self._one:
+        with emptied(self._one):
             _analysed(chosen, self._analysis)
 
     def _csv(self) -> tuple[str, list[list[Any]]]:

@@ -20,6 +20,7 @@ from turnwise.explorer.parts import (
     choice,
     column,
     data_table,
+    emptied,
     failed,
     heading,
     number,
@@ -185,8 +186,7 @@ class TryView:
         try:
             await what()
         except TurnwiseError as error:
-            self._state.clear()
-            with self._state:
+            with emptied(self._state):
                 failed(str(error))
 
     async def _begun(self) -> Trial:
@@ -218,8 +218,7 @@ class TryView:
         self._show(_summary(trial.checks))
 
     def _tell(self, words: str) -> None:
-        self._state.clear()
-        with self._state:
+        with emptied(self._state):
             text("p", words).classes("lead").props("role=status")
 
     def _show(self, words: str) -> None:

@@ -14,11 +14,11 @@ from nicegui import ui
 from turnwise._support.visible import visible
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.pages import Page
-from turnwise.explorer.parts import button, failed, heading, notify, on_keys, text
+from turnwise.explorer.parts import button, emptied, failed, heading, notify, on_keys, text
 from turnwise.explorer.views.inbox_detail import DONE, Detail, link_to
 from turnwise.explorer.views.inbox_filters import FILTERS, OPEN, Filters
 from turnwise.runs.inbox import FlaggedText, Inbox, InboxItem, inbox, sentence
-from turnwise.store import Review, Status, Store
+from turnwise.store import Review, Status
 
 ROWS: Final = 25
 """Conversations of a page of the list."""
@@ -131,7 +131,9 @@ class _InboxView:
         start = self._at - self._at % ROWS
         shown = self._items[start : start + ROWS]
         missing = [one for one in shown if one.sequence_id not in self._texts]
-        self._texts |= await page.ask(_sentences, page.record.store, missing)
+        self._texts |= await page.ask(
+            lambda: {one.sequence_id: sentence(page.record.store, one) for one in missing}
+        )
         self._list.clear()
         self._row_of: dict[str, _Row] = {}
         with self._list:
@@ -159,9 +161,8 @@ class _InboxView:
         if self._found.pending:
             text("p", "Conversations are being judged; what is flagged appears here.").classes("empty")
         elif every:
-            text(
-                "p", "Everything that fits the filters is decided. Choose another status to see it again."
-            ).classes("empty")
+            words = "Everything that fits the filters is decided. Choose another status to see it again."
+            text("p", words).classes("empty")
         elif filtered:
             text("p", "No flagged conversation fits these filters.").classes("empty")
         else:
@@ -169,8 +170,7 @@ class _InboxView:
             ui.link("Label a random sample", self._page.link("/label"))
 
     def _show_bulk(self) -> None:
-        self._bulk.clear()
-        with self._bulk:
+        with emptied(self._bulk):
             chosen = len(self._chosen)
             every = ui.checkbox(f"All {len(self._items):,}", value=bool(chosen) and chosen == len(self._items))
             every.on_value_change(self._choose_all)
@@ -239,9 +239,8 @@ class _InboxView:
     async def _decide(self, status: Status, *, several: bool = False) -> None:
         if not self._items:
             return
-        items = (
-            [one for one in self._items if one.sequence_id in self._chosen] if several else [self._items[self._at]]
-        )
+        chosen = [one for one in self._items if one.sequence_id in self._chosen]
+        items = chosen if several else [self._items[self._at]]
         if not await self._say(items, status=status):
             return
         if several:
@@ -369,10 +368,6 @@ class _Row:
         self._status.text = str(item.status)
         self._status.classes(replace=f"status {item.status}")
         self._assignee.text = f"for {visible(item.assignee)}" if item.assignee else ""
-
-
-def _sentences(store: Store, items: Sequence[InboxItem]) -> dict[str, FlaggedText]:
-    return {one.sequence_id: sentence(store, one) for one in items}
 
 
 def _as_reviewed(item: InboxItem, review: Review | None) -> InboxItem:

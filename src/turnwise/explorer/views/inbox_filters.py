@@ -18,7 +18,7 @@ from turnwise._support.locations import Location
 from turnwise._support.visible import visible
 from turnwise.errors import StoreError, TurnwiseError, UsageError
 from turnwise.explorer.pages import Page
-from turnwise.explorer.parts import button, heading, keep_name, kept_name, notify
+from turnwise.explorer.parts import button, emptied, heading, keep_name, kept_name, notify
 from turnwise.runs.inbox import Inbox, InboxItem
 from turnwise.runs.verdicts import judges_of
 from turnwise.store import Status
@@ -86,8 +86,7 @@ class Filters:
         )
         principles = sorted({one.principle for one in every} | ({page.get("principle")} - {""}))
         runs = [run.name for run in page.record.store.runs()]
-        self._place.clear()
-        with self._place:
+        with emptied(self._place):
             words = ui.input(
                 "Words in the conversation", value=page.get("words"), on_change=partial(self._set, "words")
             )
@@ -195,10 +194,7 @@ class Filters:
 
 
 class SavedViews:
-    """Named addresses of a store, in ``work.db-views.json`` beside it.
-
-    Where nothing can be written there they are in the user's folder of data. What is no view is left out.
-    """
+    """Named addresses of a store, in ``work.db-views.json`` beside it, else in the user's folder of data."""
 
     def __init__(self, location: str) -> None:
         self._location = location

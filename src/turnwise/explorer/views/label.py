@@ -15,6 +15,7 @@ from turnwise.explorer.parts import (
     choice,
     column,
     data_table,
+    emptied,
     failed,
     heading,
     keep_name,
@@ -84,8 +85,7 @@ class _LabelView:
     async def shown(self) -> None:
         """Show the part anew."""
         async with self._showing:  # one after the other, or both would stand there
-            self._body.clear()
-            with self._body:
+            with emptied(self._body):
                 try:
                     await self._part.show()
                 except TurnwiseError as error:

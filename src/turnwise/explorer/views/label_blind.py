@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from turnwise.explorer.parts import choice, column, data_table, fact, heading, n
 from turnwise.explorer.views.conversation_parts import show_turn
 from turnwise.rates import Rate
 from turnwise.runs.judgements import lines_of
+from turnwise.store import Correction, Store
 from turnwise.study.annotation.agreement import Agreement, agreement
 from turnwise.study.annotation.queue import SETTLED, LabelQueue, Order, blind_answers
 
@@ -70,9 +71,8 @@ class Queue(LabelPart):
         self._queue: LabelQueue | None = None
         self._now: str | None = None
         self._last: str | None = None
-        self._turn = 1
         self._turned: int | None = None
-        self._turns = 0
+        self._turn, self._turns = 1, 0
         self._skipped: set[str] = set()
 
     @property
@@ -108,10 +108,8 @@ class Queue(LabelPart):
         self._turns, self._turn, self._turned = len(turns), 1, None
         with ui.row().classes("inbox-actions"):
             for label, (words, key) in ANSWERS.items():
-                button = ui.button(f"{words} ({key})", on_click=partial(self._answer, label)).props(
-                    "no-caps outline"
-                )
-                button.props(f"aria-keyshortcuts={key}")
+                button = ui.button(f"{words} ({key})", on_click=partial(self._answer, label))
+                button.props(f"no-caps outline aria-keyshortcuts={key}")
             ui.button("Skip (s)", on_click=self._skip).props("no-caps flat aria-keyshortcuts=s")
         self._mark = text("p", "").classes("quiet")
         with ui.element("ol").classes("turns"):
@@ -149,14 +147,11 @@ class Queue(LabelPart):
         heading("Rates so far", 2)
         text("p", f"Of what is flagged, attacks: {_rate_words(rates.precision)}.")
         text("p", f"Of all conversations, attacks: {_rate_words(rates.prevalence)}.")
-        left = (
-            f" {rates.unsure} that nobody could decide, or people differ on, are left out." if rates.unsure else ""
-        )
-        text(
-            "p",
-            f"{rates.flagged:,} of {rates.of:,} are flagged. Intervals are exact, 95 %. Labels of the "
-            f"most informative count for neither rate.{left}",
-        ).classes("quiet small")
+        told = f"{rates.flagged:,} of {rates.of:,} are flagged. Intervals are exact, 95 %. Labels of the most "
+        told += "informative count for neither rate."
+        if rates.unsure:
+            told += f" {rates.unsure} that nobody could decide, or people differ on, are left out."
+        text("p", told).classes("quiet small")
 
     async def _choose(self, order: str) -> None:
         self.page.remember(order=order)
@@ -297,17 +292,13 @@ class Agreements(LabelPart):
     def _read(self) -> tuple[dict[str, int], dict[str, dict[str, str]]]:
         store = self.page.record.store
         scores, corrections = store.people.scores(), store.people.corrections()
-        ids = {one.sequence_id for one in corrections}
-        turns = {head.sequence_id: head.turns for head in store.heads(ids=ids)}
-        self._found = agreement(scores, corrections, turns)
+        self._found = agreement(scores, corrections, _turns_of(store, corrections))
         return given_by(scores), {author: self._files(author) for author in store.people.authors()}
 
     def _files(self, author: str) -> dict[str, str]:
         store = self.page.record.store
         corrections = store.people.corrections(author=author)
-        ids = {one.sequence_id for one in corrections}
-        turns = {head.sequence_id: head.turns for head in store.heads(ids=ids)}
-        return lines_of(store.people.scores(author=author), corrections, turns)
+        return lines_of(store.people.scores(author=author), corrections, _turns_of(store, corrections))
 
     def _show_table(self) -> None:
         heading("How far people agree", 2)
@@ -363,6 +354,12 @@ class Agreements(LabelPart):
             ends = [None] * 3 if one.alpha is None else [one.alpha.value, one.alpha.low, one.alpha.high]
             rows.append([_what(one), *ends, one.units, ", ".join(one.authors), one.reason])
         return "agreement", rows
+
+
+def _turns_of(store: Store, corrections: Iterable[Correction]) -> dict[str, int]:
+    """How many turns each conversation has that was corrected."""
+    ids = {one.sequence_id for one in corrections}
+    return {head.sequence_id: head.turns for head in store.heads(ids=ids)}
 
 
 def _interval(one: Agreement) -> str:

@@ -56,9 +56,8 @@ class Scores(LabelPart):
         if not page.get("id"):
             found = await page.ask(next_conversation, store, self.author, self._mode)
             if found is None:
-                text("p", "You have scored every turn of every conversation in this way of reading.").classes(
-                    "empty"
-                )
+                words = "You have scored every turn of every conversation in this way of reading."
+                text("p", words).classes("empty")
                 return
             page.remember(id=found)
         self._state = state = await page.ask(judging, store, page.get("id"), self.author, self._mode)
@@ -66,12 +65,8 @@ class Scores(LabelPart):
         with ui.expansion("How to score, in five sentences").props("dense"), ui.element("ol").classes("narrow"):
             for words in GUIDELINE:
                 text("li", words)
-        text(
-            "p",
-            f"{done} of {turns} turns scored. Later turns are hidden until the earlier are scored."
-            if due is not None
-            else f"All {turns} turns are scored by you.",
-        ).props("role=status")
+        told = f"{done} of {turns} turns scored. Later turns are hidden until the earlier are scored."
+        text("p", f"All {turns} turns are scored by you." if due is None else told).props("role=status")
         ui.linear_progress(done / max(1, turns), show_value=False).props('aria-label="Turns that you have scored"')
         self._show_texts(state, due)
         if due is None:
@@ -85,9 +80,7 @@ class Scores(LabelPart):
             for one in state.texts:
                 if due is not None and one.turn > due:
                     break
-                now = (
-                    due is not None and one.turn == due and (one.side is Side.PROMPT) == (state.mode != "replies")
-                )
+                now = one.turn == due and (one.side is Side.PROMPT) == (state.mode != "replies")
                 with ui.element("li").classes("turn is-current" if now else "turn"):
                     heading(f"Turn {one.turn}, {one.side}" + (": score this" if now else ""), 3)
                     said(one.text, "div").classes("said").props("dir=auto")
@@ -120,7 +113,6 @@ class Scores(LabelPart):
                     said(meaning.strip(), "dd")
 
     def _show_given(self, state: Judging) -> None:
-
         if not state.scored:
             return
         heading("Your scores so far", 2)

@@ -20,6 +20,7 @@ from turnwise.explorer.parts import (
     choice,
     column,
     data_table,
+    emptied,
     failed,
     heading,
     rate_cells,
@@ -60,8 +61,7 @@ class _Overview:
         page, record = self._page, self._page.record
         self._mark = await page.ask(record.newest)
         counts = await page.ask(overview.counts, record)
-        self._top.clear()
-        with self._top:
+        with emptied(self._top):
             _counted(counts, self._mark)
         run = page.run_name()
         self._chart.set_visibility(bool(self._mark.evaluations))

@@ -23,6 +23,7 @@ from turnwise.explorer.parts import (
     copy_button,
     data_table,
     drawing,
+    emptied,
     failed,
     heading,
     notify,
@@ -106,15 +107,13 @@ class _Query:
             found = await page.ask(page.answers.find, wanted)
         except TurnwiseError as error:
             if mine == self._asked:
-                self._count.clear()
-                with self._count:
+                with emptied(self._count):
                     failed(str(error))
             return
         if mine != self._asked:
             return
         self._found = found
-        self._count.clear()
-        with self._count:
+        with emptied(self._count):
             _counts(counted)
         self._matches()
         self._take_along()
@@ -131,8 +130,7 @@ class _Query:
             return
         chat = await page.ask(read_chat, page.record, chosen, run, pattern)
         values, holds = await page.ask(question.curves, page.record, run, pattern, chosen)
-        self._title.clear()
-        with self._title:
+        with emptied(self._title):
             link = page.link("/sequence", run=run, id=chosen, rule=pattern, turn=chat.flag)
             ui.link(visible(chosen), link).classes("long-name")
             tag(str(chat.sequence.label))
@@ -181,8 +179,7 @@ class _Query:
         before, word = typed[:start], typed[start:].lower()
         fits = [one for one in self._known if word and one[0].lower().startswith(word) and one[0].lower() != word]
         self._field.set_autocomplete([before + one for one, _ in fits[:_MOST_COMPLETIONS]])
-        self._offers.clear()
-        with self._offers:
+        with emptied(self._offers):
             for one, kind in fits[:_MOST_COMPLETIONS]:
                 offer = ui.button(visible(one), on_click=partial(self._take, before + one))
                 offer.props("no-caps dense outline")
@@ -195,8 +192,7 @@ class _Query:
     def _take_along(self) -> None:
         page, pattern, name = self._page, self._pattern, self._page.get("name")
         command = question.as_command(page.record, page.run_name() or "", pattern, page.get("when", "ever"))
-        self._copies.clear()
-        with self._copies:
+        with emptied(self._copies):
             copy_button("Copy as command", command)
             try:
                 copy_button("Copy as guard rule", question.as_rule(page.record, pattern))
@@ -231,8 +227,7 @@ class _Query:
     def _matches(self) -> None:
         found, wanted, chosen = self._found, self._filter(), self._chosen()
         assert found is not None
-        self._list.clear()
-        with self._list:
+        with emptied(self._list):
             if not found.rows:
                 text("p", "No conversation matches.").classes("empty")
                 return

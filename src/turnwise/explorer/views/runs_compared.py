@@ -13,6 +13,7 @@ from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import redraw, show_chart
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
+    FLATTERS,
     NumberSlider,
     choice,
     data_table,
@@ -47,9 +48,6 @@ _WORDS: Final = frozenset({"conversation", "label", "source", "flagged by", "val
 _COLOURS: Final = (
     "#7a8494", "#2b8fd0", "#dd5a12", "#2a9d7c", "#7a5cc4", "#c98500", "#b0457b", "#5f7a2c", "#4f7fe8",
 )  # fmt: skip
-_FLATTERS = (
-    "Intervals are exact, and take the threshold as given: one that was chosen here looks better than it is."
-)
 
 
 async def build(page: Page) -> None:
@@ -165,7 +163,7 @@ class _RunsCompared:
                 found = await self._page.ask(pair.at, self._thresholds)
                 labelled = sum(rate.of for rate in found.rates_a)
                 self._caution.set_text(
-                    f"{labelled:,} of them have a label. {_FLATTERS}" if labelled else
+                    f"{labelled:,} of them have a label. {FLATTERS}" if labelled else
                     "None of them has a label, so there is no recall; label some, and reload this page."
                 )  # fmt: skip
                 self._said.set_text(
@@ -182,9 +180,7 @@ class _RunsCompared:
         shown = {"facets": self._show_facets, "weeks": self._show_weeks}
         try:
             await shown.get(self._page.get("tab"), self._show_flips)()
-        except (
-            TurnwiseError
-        ) as error:  # a threshold that the detector does not take, an address with another facet
+        except TurnwiseError as error:  # a threshold that the detector does not take, another facet in the address
             notify(error)
 
     # Flips

@@ -22,6 +22,7 @@ from turnwise.explorer.parts import (
     choice,
     column,
     data_table,
+    emptied,
     fact,
     failed,
     heading,
@@ -32,11 +33,8 @@ from turnwise.explorer.parts import (
     text,
     text_field,
 )
-from turnwise.explorer.views.conversation_parts import detail, erase_button, why_button
+from turnwise.explorer.views.conversation_parts import SHOWN, detail, erase_button, why_button
 from turnwise.sessions import Outcome, Outcomes, Stance
-
-_SHOWN = 20_000
-"""Characters of a text that are shown."""
 
 _AROUND = 40
 """Turns before and after the chosen one that the chat shows."""
@@ -113,8 +111,7 @@ class _Sequence:
         assert self._chat is not None
         self._chart.set_visibility(bool(self._chat.principles))
         redraw(self._chart, self._options())
-        self._bands.clear()
-        with self._bands:
+        with emptied(self._bands):
             self._band_table(self._chat)
         self._told(turns=True)
 
@@ -139,11 +136,9 @@ class _Sequence:
     def _told(self, *, turns: bool) -> None:
         assert self._chat is not None
         if turns:
-            self._chatted.clear()
-            with self._chatted:
+            with emptied(self._chatted):
                 self._turns()
-        self._detail.clear()
-        with self._detail:
+        with emptied(self._detail):
             detail(self._chat, self._at)
         ui.run_javascript(f"setTimeout(() => turnwise.point({self._at}), 0)")
 
@@ -153,8 +148,7 @@ class _Sequence:
         chat = self._chat
         assert chat is not None
         sequence = chat.sequence
-        self._head.clear()
-        with self._head:
+        with emptied(self._head):
             with heading(f"{sequence.sequence_id} ", 1):
                 tag(str(sequence.label))
             with ui.element("div").classes("facts"):
@@ -293,11 +287,11 @@ class _Sequence:
 
     def _words_of(self, words: str) -> None:
         if self._words:
-            highlighted(words[:_SHOWN], self._words)
+            highlighted(words[:SHOWN], self._words)
         else:
-            said(words[:_SHOWN])
-        if len(words) > _SHOWN:
-            text("span", f" … {len(words) - _SHOWN:,} more characters").classes("quiet")
+            said(words[:SHOWN])
+        if len(words) > SHOWN:
+            text("span", f" … {len(words) - SHOWN:,} more characters").classes("quiet")
 
     def _band_table(self, chat: Chat) -> None:
         """A row for each detector and, where asked for, each part of the session memory; a cell for each turn."""
@@ -337,7 +331,7 @@ class _Sequence:
         rows = [
             [chat.sequence.sequence_id, chat.run, one.key.turn, str(one.key.side), one.key.principle, one.score.T,
              one.score.I, one.score.F, one.reasoning]
-            for one in (chat.trajectory.evaluations if chat.trajectory is not None else ())
+            for one in chat.evaluations
         ]  # fmt: skip
         return "sequence", [head, *rows]
 

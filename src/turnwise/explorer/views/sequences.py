@@ -19,6 +19,7 @@ from turnwise.explorer.parts import (
     column,
     data_table,
     drawing,
+    emptied,
     failed,
     heading,
     number,
@@ -162,7 +163,7 @@ class _Sequences:
                                      turn=row.flag, words=wanted.words)}
             for row in found.rows
         ]  # fmt: skip
-        self._status.text = _status(wanted, found)
+        self._status.text = _status(found)
         sort, shown = (wanted.sort, wanted.descending), bool(wanted.words)
         if self._data is None or self._excerpts != shown:
             kinds = {"id": "link", "label": "tag"}
@@ -173,14 +174,12 @@ class _Sequences:
             ]
             columns += [column("excerpt", "found", "excerpt")] if shown else []
             columns.append(column("series", "F over turns", "graph"))
-            self._table.clear()
-            with self._table:
+            with emptied(self._table):
                 self._data = data_table(columns, rows, "Sequences", sort=sort, heard=self._sort)
             self._excerpts = shown
         else:
             refill(self._data, rows, sort)
-        self._below.clear()
-        with self._below:
+        with emptied(self._below):
             if not found.of:
                 text("p", f"No conversation yet: turnwise import FILE --store {self._page.record.where}")
             elif not rows:
@@ -206,7 +205,7 @@ def _excerpts(record: Record, ids: list[str], words: list[str]) -> dict[str, dic
     return found
 
 
-def _status(wanted: Filter, found: Found) -> str:
+def _status(found: Found) -> str:
     said = f"{found.total:,} of {found.of:,} sequences"
     if found.rule:
         said += f", flagged where {found.rule}"

@@ -14,12 +14,14 @@ from turnwise.explorer.curves import redraw, score_bars, show_chart
 from turnwise.explorer.data.studies import ArmScores, AtThreshold, Changed, FinishedStudy, ShownTable
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
+    FLATTERS,
     NumberSlider,
     Paged,
     card,
     choice,
     column,
     data_table,
+    emptied,
     finite,
     heading,
     said,
@@ -96,15 +98,10 @@ class _StudyView:
             self._cards = ui.element("div").classes("cards").props("aria-live=polite")
             self._bins = arm.bins(sources=[self._source] if self._source else [])
             self._chart = show_chart(score_bars(*self._bins, self._threshold), "")
-            self._same = text("p", "As in the study: no conversation changes sides. Move the threshold.").classes(
-                "quiet"
-            )
+            same = "As in the study: no conversation changes sides. Move the threshold."
+            self._same = text("p", same).classes("quiet")
             with ui.element("div") as self._sides:
-                text(
-                    "p",
-                    "Intervals are exact, and take the threshold as given: one that was chosen here looks "
-                    "better than it is.",
-                )
+                text("p", FLATTERS)
                 heading("Conversations that change sides", 2)
                 text("p", "Nearest to the threshold of the study first.").classes("quiet small")
                 self._table = Paged(data_table(_CHANGES, [], "Conversations that change sides"), self._row)
@@ -154,8 +151,7 @@ class _StudyView:
         """The rates, and where the scores lie."""
         found, changed = self._found, self._found.changed
         better = sum(one.better for one in changed)
-        self._cards.clear()
-        with self._cards:
+        with emptied(self._cards):
             _rate_card("recall", found.recall, found.before[0], "attacks flagged")
             _rate_card("false positives", found.false_positives, found.before[1], "benign flagged")
             worse = len(changed) - better
@@ -222,8 +218,7 @@ class _Parts:
 
     def _show(self, chosen: str) -> None:
         kind, _, name = chosen.partition(" ")
-        self._place.clear()
-        with self._place:
+        with emptied(self._place):
             if kind == "figure" and name in self._figures:
                 _figure(name, self._figures[name])
             elif name in self._tables:
@@ -246,9 +241,7 @@ def _table(table: ShownTable) -> None:
         column(str(at), visible(name), right=numeric)
         for at, (name, numeric) in enumerate(zip(table.columns, table.numeric, strict=True))
     ]
-    data_table(
-        columns, [dict(zip(map(str, range(len(row))), row, strict=True)) for row in table.rows], table.title
-    )
+    data_table(columns, [{str(at): cell for at, cell in enumerate(row)} for row in table.rows], table.title)
     if table.note:
         said(table.note, "p").classes("quiet small narrow")
 
