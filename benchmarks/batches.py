@@ -27,7 +27,7 @@ from turnwise.conversation import Side, Turn
 from turnwise.observers import Context, Request, observe_conversations
 from turnwise.observers.local import LocalObserver, LocalSmallObserver
 from turnwise.observers.local.language_model_reader import Passes
-from turnwise.observers.local.network import Cache, Network, Span, session_of
+from turnwise.observers.local.network import Cache, Network, TokenSpan, session_of
 from turnwise.observers.local.observer import utterances
 from turnwise.observers.local.reading import Speech
 from turnwise.observers.local.weights import load_weights, shipped
@@ -89,7 +89,7 @@ def measure_batch() -> None:
             return session.run(["logits"], feed)[0]
 
         def apart(each: list[list[int]] = each) -> Any:
-            return np.concatenate([single.run(one, [Span(0, len(one))])[0] for one in each])
+            return np.concatenate([single.run(one, [TokenSpan(0, len(one))])[0] for one in each])
 
         difference = float(np.abs(together() - apart()).max())
         ratios, rates = [], []
@@ -128,7 +128,9 @@ class _Counting(Network):
 
     runs = short = 0
 
-    def run(self, tokens: Sequence[int], spans: Sequence[Span], before: Cache | None = None) -> tuple[Any, Cache]:
+    def run(
+        self, tokens: Sequence[int], spans: Sequence[TokenSpan], before: Cache | None = None
+    ) -> tuple[Any, Cache]:
         self.runs += 1
         self.short += len(tokens) * (len(tokens) < SHORT)
         return np.zeros((len(spans), 2, 10), np.float32), Cache((), (before.length if before else 0) + len(tokens))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.explorer import Record, WordIndex
+from turnwise.explorer import ViewedStore, WordIndex
 from turnwise.guard.forgetting import conversations_of, erase
 from turnwise.runs import evaluate
 from turnwise.store import Store
@@ -35,7 +35,7 @@ def main() -> int:
             evaluate(store, "run", "scripted:0.2,0.9", jobs=2)
             for n in range(0, asked.conversations, 50):
                 store.people.review([f"chat-{n}"], "read", author="reader", note=f"note of {_mark(n)}")
-            words = WordIndex(Record(store))
+            words = WordIndex(ViewedStore(store))
             words.wait()
             words.close()
             store.query("F >= 0.5", "run")

@@ -135,11 +135,11 @@ def texts(generator: random.Random) -> list[str]:
 
 def data(file: Path) -> None:
     """Time the data layer: the mirror made, then filters, pages, sorts and searches."""
-    from turnwise.explorer import Answers, Filter, Record, overview
+    from turnwise.explorer import Answers, Filter, ViewedStore, overview
     from turnwise.store import Store
 
     with Store(file) as store:
-        record = Record(store)
+        record = ViewedStore(store)
         answers = Answers(record)
         words = answers.words
         report("mirror made", [once(lambda: overview.counts(record))], LIMITS["first cold"])
@@ -312,12 +312,12 @@ def flips(file: Path, seed: int) -> None:
 
 def compared(file: Path, detector: str) -> None:
     """Time what the page of two runs asks of the data layer, by one detector."""
-    from turnwise.explorer import Answers, Record
+    from turnwise.explorer import Answers, ViewedStore
     from turnwise.store import Store
     from turnwise.study import facet_rates, trends
 
     sides = ("generated", detector), ("again", detector)
-    with Store(file) as store, Answers(Record(store)) as answers:
+    with Store(file) as store, Answers(ViewedStore(store)) as answers:
         report(f"first answer, {detector}", [once(lambda: answers.pair(*sides, True))], 3.0)
         pair = answers.pair(*sides, True)
 

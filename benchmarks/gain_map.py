@@ -27,7 +27,7 @@ from turnwise.conversation import Label
 from turnwise.observers import build_observer
 from turnwise.scoring import Score, TurnScores
 from turnwise.study import gain_map, kind_of
-from turnwise.study.gain_simulation import HIGHEST, Gain, decided, interval_of_gain, recall_at, simulated
+from turnwise.study.gain_simulation import HIGHEST, SimulatedGain, decided, interval_of_gain, recall_at, simulated
 
 SETS = ("twins", "human", "operations/pairs")
 ATTACKS = ("mhj", "safemt_attack600")
@@ -65,7 +65,7 @@ def coverage(conversations: int, long: int, jobs: int, seed: int) -> None:
     print(f"a gain is shown for {shown[0]} kinds, a loss for {shown[1]}")
 
 
-def long_run(gain: Gain, count: int) -> float:
+def long_run(gain: SimulatedGain, count: int) -> float:
     """Return the gain on many conversations of a kind."""
     kind, pair = gain.kind, (HIGHEST, gain.best)
     rng = np.random.default_rng([9, round(1000 * kind.noise), kind.turns, round(100 * kind.share)])

@@ -31,7 +31,7 @@ from random_patterns import PRINCIPLES, random_call, random_condition, random_tu
 from trajectory_table import TABLE, make_table
 
 from turnwise.conversation import Side
-from turnwise.patterns import FUNCTIONS, Evaluator, Kind, match
+from turnwise.patterns import FUNCTIONS, Evaluator, ValueKind, match
 from turnwise.patterns.sql import Columns, matches_sql, values_sql
 from turnwise.store import Store
 
@@ -100,12 +100,12 @@ def agreement(wanted: int, seed: int) -> None:
                 rows = database.execute(values_sql(pattern, columns, TABLE)).fetchall()
                 found = {row[0]: row[2] for row in rows}
                 matches = {}
-                if pattern.kind is Kind.CONDITION:
+                if pattern.kind is ValueKind.CONDITION:
                     rows = database.execute(matches_sql(pattern, columns, TABLE)).fetchall()
                     matches = {row[0]: row[1:] for row in rows}
                 for key, turns in enumerate(conversations):
                     said = Evaluator(pattern).run(turns)
-                    number = pattern.kind is Kind.NUMBER
+                    number = pattern.kind is ValueKind.NUMBER
                     live = [
                         one.value if number else float(one.holds)
                         for one, turn in zip(said, turns, strict=True)

@@ -6,7 +6,7 @@ from nemoguardrails.actions import action
 from nemoguardrails.actions.rail_outcome import RailOutcome, TransformTarget
 
 from turnwise import GuardrailPipeline
-from turnwise.integrations import Conversations
+from turnwise.integrations import ConversationFinder
 
 # Personal data is redacted; a second turn that is over the line blocks, and the first one alone does not.
 PIPELINE = GuardrailPipeline(
@@ -17,7 +17,7 @@ PIPELINE = GuardrailPipeline(
         ]
     }
 )
-CHATS = Conversations(PIPELINE)
+CHATS = ConversationFinder(PIPELINE)
 
 
 @action(is_system_action=True)

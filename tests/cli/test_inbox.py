@@ -14,7 +14,7 @@ from turnwise.cli import demo_observer, run_demo
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.datasets import examples
 from turnwise.errors import StoreError, UnknownNameError, UsageError
-from turnwise.explorer import Answers, Filter, Record, overview, read_chat, rule_of
+from turnwise.explorer import Answers, Filter, ViewedStore, overview, read_chat, rule_of
 from turnwise.observers import NotRead, ObservationFailure, ScriptedObserver
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate, inbox, sentence
@@ -85,7 +85,7 @@ def by_every_door(cli: Cli, location: str) -> Iterator[tuple[str, Told]]:
     listed = cli("judgements", "inbox", "--store", location, "--limit", 1000, "--json").json
     assert {one["detector"] for one in listed["detectors"]} == {one["detector"] for one in found}
     yield "judgements inbox", {one["sequence_id"]: one["turn"] for one in listed["items"]}
-    with Store(location) as store, Answers(Record(store)) as answers:
+    with Store(location) as store, Answers(ViewedStore(store)) as answers:
         run = store.only_run()
         yield "inbox", {one.sequence_id: one.turn for one in inbox(store, limit=None).items}
         table = answers.find(Filter(run=run, flagged="yes", size=1000))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from turnwise.explorer import Record, overview, read_chat
+from turnwise.explorer import ViewedStore, overview, read_chat
 from turnwise.store import Store
 
 Cli = Callable[..., Any]
@@ -65,7 +65,7 @@ def test_the_guard_says_so(cli: Cli) -> None:
 
 def test_the_explorer_tells_it_apart(scored: Any, tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
-        record = Record(store)
+        record = ViewedStore(store)
         (run,) = overview.counts(record).runs
         assert (run.evaluations, run.failures, run.unread) == (1, 0, 2)
         chat = read_chat(record, "mixed", "r")

@@ -15,7 +15,7 @@ import pytest
 from turnwise import conversation
 from turnwise.conversation import Conversation, Label
 from turnwise.errors import StoreCorruptError
-from turnwise.explorer import Answers, Filter, Record, judging, lay_beside, overview, read_chat
+from turnwise.explorer import Answers, Filter, ViewedStore, judging, lay_beside, overview, read_chat
 from turnwise.principles import load_principle
 from turnwise.runs import evaluate
 from turnwise.scoring import Score
@@ -59,7 +59,7 @@ TEXTS |= {"evaluate", "hand out"}
 
 def explore(store: Store) -> object:
     """Read what the pages of the explorer show."""
-    with Answers(Record(store)) as answers:
+    with Answers(ViewedStore(store)) as answers:
         record = answers.record
         answers.words.wait()
         rows = answers.find(Filter(run="r")).rows

@@ -3,7 +3,7 @@
 import pytest
 
 from turnwise.cli import demo_observer, run_demo
-from turnwise.explorer import Answers, Record
+from turnwise.explorer import Answers, ViewedStore
 from turnwise.store import Store
 
 
@@ -17,7 +17,7 @@ def demo_store(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def answers(demo_store):
-    with Answers(Record(demo_store)) as opened:
+    with Answers(ViewedStore(demo_store)) as opened:
         yield opened
 
 

@@ -7,7 +7,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from turnwise.errors import UsageError
-from turnwise.explorer import Access, Gate, access_for
+from turnwise.explorer import Access, AccessGate, access_for
 
 PASSWORD = "correct horse battery"
 
@@ -21,7 +21,7 @@ async def secret(scope, receive, send):
 
 def browser(access):
     """A browser, with its cookies, in front of a gate."""
-    transport = httpx.ASGITransport(app=Gate(secret, access))
+    transport = httpx.ASGITransport(app=AccessGate(secret, access))
     return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8010")
 
 
@@ -77,7 +77,7 @@ def test_a_websocket_opens_for_the_explorers_own_page_alone(origin, with_cookie,
         sent.append(message["type"])
 
     scope = {"type": "websocket", "path": "/socket", "headers": headers, "query_string": b""}
-    asyncio.run(Gate(secret, access)(scope, None, send))
+    asyncio.run(AccessGate(secret, access)(scope, None, send))
     assert sent == ["websocket.accept" if opened else "websocket.close"]
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Side
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.explorer import Answers, Record, lay_beside, partners, read_chat
+from turnwise.explorer import Answers, ViewedStore, lay_beside, partners, read_chat
 from turnwise.observers import build_observer
 from turnwise.principles import builtin_principles
 from turnwise.runs import detect, evaluate
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
-from turnwise.sessions import Outcome, SessionMemory
+from turnwise.sessions import ReplyOutcome, SessionMemory
 from turnwise.store import Run, Store
 
 RUN = "reader-history"
@@ -63,9 +63,9 @@ def test_it_says_what_replies_did_where_they_were_scored(record, tmp_path):
         store.add_sequences([Sequence("bad", Label.ATTACK, "made", Conversation.from_turns(said))])
         principles = [next(iter(builtin_principles()))]
         evaluate(store, "r", build_observer("scripted:0.1,0.7"), principles=principles, sides=list(Side))
-        with Answers(Record(store)) as answers:
+        with Answers(ViewedStore(store)) as answers:
             found = read_chat(answers.record, "bad", "r").outcomes
-    assert found.by_turn == {1: Outcome.REFUSED, 2: Outcome.GAVE_WAY}
+    assert found.by_turn == {1: ReplyOutcome.REFUSED, 2: ReplyOutcome.GAVE_WAY}
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

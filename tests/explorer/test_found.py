@@ -7,7 +7,7 @@ from tests.support.found import conversation, make_findings
 
 from turnwise.conversation import Label
 from turnwise.errors import UnknownNameError
-from turnwise.explorer import Answers, Filter, Record, overview
+from turnwise.explorer import Answers, Filter, ViewedStore, overview
 from turnwise.store import Store
 
 
@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def answers(folder):
-    with Store(folder) as store, Answers(Record(store)) as opened:
+    with Store(folder) as store, Answers(ViewedStore(store)) as opened:
         yield opened
 
 

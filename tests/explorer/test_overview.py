@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from random_stores import Content, contents, fill
 
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.explorer import Record, overview, rule_of
+from turnwise.explorer import ViewedStore, overview, rule_of
 from turnwise.rates import Rate
 from turnwise.runs import detect, evaluate
 from turnwise.scoring import Failure
@@ -36,12 +36,12 @@ def test_the_latest_run_is_the_last_that_nobody_is_writing(tmp_path):
         evaluate(store, "done", "scripted:0.1")
     with Store(tmp_path / "runs.db") as writer, Store(tmp_path / "runs.db") as store:
         writer.start_run(replace(store.run("done"), name="going on"))
-        record = Record(store)
+        record = ViewedStore(store)
         assert record.latest_run() == "done"
         going = {one.name: one.going_on for one in overview.counts(record).runs}
         assert going["going on"] and not going["done"]
         writer.close()
-        assert Record(store).latest_run() == "going on"
+        assert ViewedStore(store).latest_run() == "going on"
 
 
 def test_means_are_over_all_prompts_of_a_label_at_a_turn(record, demo_store):
@@ -78,7 +78,7 @@ def test_failed_tries_and_cost_are_those_of_each_run(content: Content):
         path = Path(folder, "work.db")
         fill(path, content)
         with Store(path) as store:
-            counted = {run.name: run for run in overview.counts(Record(store)).runs}
+            counted = {run.name: run for run in overview.counts(ViewedStore(store)).runs}
     assert set(counted) == {run.name for run in content.runs} - {content.deleted}
     for name, run in counted.items():
         mine = [one for one in content.scored if one.key.run == name]

@@ -7,7 +7,7 @@ import yaml
 
 from turnwise import GuardrailPipeline
 from turnwise.errors import PatternError, UsageError
-from turnwise.explorer import Record, question
+from turnwise.explorer import ViewedStore, question
 from turnwise.patterns import load_patterns
 
 RUN = "reader-history"
@@ -53,7 +53,7 @@ def test_the_guard_rule_is_one_that_a_guard_takes(record):
 
 
 def test_a_named_pattern_is_saved_where_the_user_said(demo_store, tmp_path):
-    record = Record(demo_store, patterns=tmp_path / "mine.yaml")
+    record = ViewedStore(demo_store, patterns=tmp_path / "mine.yaml")
     question.save_named(record, "slow_rise", PATTERN, "Rises slowly: < & >")
     question.save_named(record, "second", "slow_rise or peak(F) > 0.9", "")
     assert load_patterns(tmp_path / "mine.yaml").get("slow_rise").expression == PATTERN
@@ -63,4 +63,4 @@ def test_a_named_pattern_is_saved_where_the_user_said(demo_store, tmp_path):
     with pytest.raises(PatternError):
         question.save_named(record, "Not a name!", PATTERN, "")
     with pytest.raises(UsageError, match="--patterns FILE"):
-        question.save_named(Record(demo_store), "third", PATTERN, "")
+        question.save_named(ViewedStore(demo_store), "third", PATTERN, "")

@@ -9,7 +9,7 @@ import pytest
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.detectors import DETECTORS, ByPrinciple, detector
 from turnwise.errors import DetectorError, PatternError, UnknownNameError, UsageError
-from turnwise.explorer import Answers, Filter, Found, Record
+from turnwise.explorer import Answers, Filter, SequencePage, ViewedStore
 from turnwise.principles import load_principle
 from turnwise.runs import detect, evaluate
 from turnwise.store import Store
@@ -74,7 +74,7 @@ def test_pages_go_on_where_the_one_before_ended(answers):
 def test_it_is_said_where_a_file_leaves_rows_out(answers):
     assert len(answers.every(Filter(run=RUN))) == 38
     assert answers.find(Filter(run=RUN)).left_out == ""
-    assert Found((), 100_001, 250_000).left_out == "CSV saves the first 100,000"
+    assert SequencePage((), 100_001, 250_000).left_out == "CSV saves the first 100,000"
 
 
 def test_any_pattern_flags_and_so_does_any_detector(answers, demo_store):
@@ -133,7 +133,7 @@ def test_a_detector_is_at_work_on_a_run_once_though_the_run_grows(growing, asked
     store, add = growing
     go_on, begun = threading.Event(), []
     asked.append(lambda: (begun.append(1), go_on.wait()))
-    with Answers(Record(store)) as answers:
+    with Answers(ViewedStore(store)) as answers:
         wanted = Filter(run="r", rule="asking", flagged="yes")
         assert not answers.find(wanted).complete
         add("chat-2")
@@ -152,7 +152,7 @@ def test_the_error_of_a_detector_is_told_once(growing, asked):
         raise DetectorError("the disk is full")
 
     asked.append(fail)
-    with Answers(Record(store)) as answers:
+    with Answers(ViewedStore(store)) as answers:
         wanted = Filter(run="r", rule="asking", flagged="yes")
         with pytest.raises(DetectorError, match="the disk is full"):
             while True:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.explorer import Record, WordIndex, excerpt, found_words, search_words
+from turnwise.explorer import ViewedStore, WordIndex, excerpt, found_words, search_words
 from turnwise.store import Store
 
 
@@ -31,7 +31,7 @@ def file(tmp_path):
 
 def found(file, words):
     with Store(file) as store:
-        index = WordIndex(Record(store))
+        index = WordIndex(ViewedStore(store))
         try:
             index.wait()
             return index.find(words).tolist(), index.progress()
@@ -76,7 +76,7 @@ def test_an_index_with_objects_of_somebody_else_is_left_alone(file):
 
 def test_sequences_that_come_while_it_is_open_are_found(file):
     with Store(file) as store:
-        index = WordIndex(Record(store))
+        index = WordIndex(ViewedStore(store))
         index.wait()
         store.add_sequences([sequence("three", "a marmot")])
         index.wait()
@@ -86,7 +86,7 @@ def test_sequences_that_come_while_it_is_open_are_found(file):
 
 def test_what_was_erased_is_not_found_by_an_explorer_that_is_open(file):
     with Store(file) as looking, Store(file) as other:
-        index = WordIndex(Record(looking))
+        index = WordIndex(ViewedStore(looking))
         try:
             index.wait()
             assert index.find("marmot").tolist() == [1]

@@ -13,7 +13,7 @@ from guard_rails import Asks, Contains, Hangs, Nonsense, Raises, Waits
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard import Cost, Finding, Redaction, Step, build_guardrail
-from turnwise.guard.threads import TookTooLongError, Workers
+from turnwise.guard.threads import TimedThreads, TookTooLongError
 
 
 def both_ways(guard, text):
@@ -138,7 +138,7 @@ def test_a_cancelled_check_is_not_clean():
 
 
 def test_hanging_calls_are_bounded_and_ones_that_end_make_room():
-    hangs, workers = Hangs(), Workers(2)
+    hangs, workers = Hangs(), TimedThreads(2)
     for _ in range(2):
         with pytest.raises(TookTooLongError, match="no answer within"):
             workers.run(lambda: hangs.check(None), timeout=0.01)
@@ -155,7 +155,7 @@ def test_hanging_calls_are_bounded_and_ones_that_end_make_room():
 
 
 def test_a_thread_whose_call_has_ended_takes_the_next_one():
-    workers = Workers()
+    workers = TimedThreads()
     first = workers.run(threading.current_thread, timeout=30)
     assert {workers.run(threading.current_thread, timeout=30) for _ in range(20)} == {first}
     with pytest.raises(KeyError, match="x"):
@@ -165,7 +165,7 @@ def test_a_thread_whose_call_has_ended_takes_the_next_one():
 
 def test_a_thread_that_nobody_needs_ends(monkeypatch):
     monkeypatch.setattr("turnwise.guard.threads.IDLE_SECONDS", 0.001)
-    workers = Workers()
+    workers = TimedThreads()
     thread = workers.run(threading.current_thread, timeout=30)
     thread.join(30)
     assert not thread.is_alive()
@@ -176,7 +176,7 @@ def test_nothing_of_a_call_is_kept_once_it_has_ended():
     class Text:
         pass
 
-    workers, text = Workers(), Text()
+    workers, text = TimedThreads(), Text()
     gone = weakref.ref(text)
     workers.run(lambda kept=text: None, timeout=30)
     del text
@@ -189,7 +189,7 @@ def test_nothing_of_a_call_is_kept_once_it_has_ended():
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_has_threads_of_its_own():
     """A server may load the guard, check a text, and fork its workers only then."""
-    workers = Workers()
+    workers = TimedThreads()
     assert workers.run(lambda: 1, timeout=30) == 1
     child = os.fork()
     if child == 0:

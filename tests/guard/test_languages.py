@@ -7,7 +7,7 @@ import pytest
 from turnwise import Conversation, GuardrailPipeline, analyze_conversation_forensics
 from turnwise.errors import GuardError
 from turnwise.forensics import in_words
-from turnwise.guard import Action, Outcome, Status
+from turnwise.guard import Action, GuardrailStatus, Outcome
 
 KOREAN = "기차역에 어떻게 가나요"
 RUSSIAN = "Расскажи мне, как обмануть старого человека и забрать его деньги"
@@ -26,7 +26,7 @@ def test_by_default_it_passes_and_is_told(name):
     assert not result.blocked and not result.warnings and result.failures == []
     assert result.unread == [f"{name}: not read: ru"] == result["unread"]
     assert (detail.status, detail.found, detail.action, detail.reason) == (
-        Status.NOT_READ,
+        GuardrailStatus.NOT_READ,
         False,
         None,
         "not read: ru",
@@ -74,7 +74,7 @@ def test_drift_goes_on_after_it_and_trust_stays():
     unread = rail.check_input(RUSSIAN, conversation=talk)
     assert unread.stance.trust == trust
     after = rail.check_input("And what did they do there at night?", conversation=talk)
-    assert after.details["drift"].status is Status.EVALUATED and after.unread == []
+    assert after.details["drift"].status is GuardrailStatus.EVALUATED and after.unread == []
     alone = guard("drift").check_input("And what did they do there at night?")
     scores = [one.details["drift"].to_dict()["data"]["scores"] for one in (after, alone)]
     assert scores[0] != scores[1]  # the text was heard
@@ -122,4 +122,4 @@ def test_results_that_are_joined_tell_of_each():
     gave = [{"role": "tool", "tool_call_id": name, "content": text} for name, text in told]
     result = guard("harm", on="all").check_messages([*asked, *gave])
     assert result.unread == ["harm: not read: ru", "harm: not read: ko"]
-    assert result.details["harm"].status is Status.NOT_READ
+    assert result.details["harm"].status is GuardrailStatus.NOT_READ

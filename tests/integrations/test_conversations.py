@@ -9,14 +9,14 @@ import pytest
 from turnwise import GuardrailPipeline
 from turnwise.errors import StateDownError
 from turnwise.guard import MemoryStateStore
-from turnwise.integrations import Conversations, MissingExtraError
+from turnwise.integrations import ConversationFinder, MissingExtraError
 
 GUARD: dict[str, Any] = {"guardrails": [{"keywords": {"keywords": ["swordfish"], "action": "block"}}]}
 BEFORE = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
 
 
 def test_a_conversation_that_is_not_known_begins_with_the_messages_before() -> None:
-    found = Conversations(GuardrailPipeline(GUARD))
+    found = ConversationFinder(GuardrailPipeline(GUARD))
     first = found.of("chat-7", lambda: BEFORE)
     assert (first.conversation_id, first.turn(1).response) == ("chat-7", "Ho")
     assert found.of("chat-7", list) is first
@@ -26,7 +26,7 @@ def test_a_conversation_that_is_not_known_begins_with_the_messages_before() -> N
 
 
 def test_the_one_least_recently_used_makes_room() -> None:
-    found = Conversations(GuardrailPipeline(GUARD), most=2)
+    found = ConversationFinder(GuardrailPipeline(GUARD), most=2)
     first, second = found.of("1", list), found.of("2", list)
     assert found.of("1", list) is first
     found.of("3", list)
@@ -36,7 +36,7 @@ def test_the_one_least_recently_used_makes_room() -> None:
 def test_with_a_state_store_the_store_has_the_say() -> None:
     store = MemoryStateStore()
     pipeline, other = (GuardrailPipeline(GUARD, state_store=store) for _ in range(2))
-    one, two = Conversations(pipeline), Conversations(other)
+    one, two = ConversationFinder(pipeline), ConversationFinder(other)
     chat = one.of("chat-7", list)
     pipeline.check_input("Hello!", conversation=chat)
     there = two.of("chat-7", list)
@@ -47,7 +47,7 @@ def test_with_a_state_store_the_store_has_the_say() -> None:
 
 
 def test_while_the_store_is_down_what_is_held_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Conversations(GuardrailPipeline(GUARD, state_store=MemoryStateStore()))
+    found = ConversationFinder(GuardrailPipeline(GUARD, state_store=MemoryStateStore()))
     chat = found.of("chat-7", list)
 
     def down(*_: Any, **__: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.patterns import FUNCTIONS, Evaluator, Kind, Stream, parse_expression
+from turnwise.patterns import FUNCTIONS, Evaluator, Stream, ValueKind, parse_expression
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
 
 GAPPY = [0.25, None, 0.75, 0.5, None, 1.0]
@@ -26,7 +26,7 @@ def run(text: str) -> list[float | bool | None]:
     """Return the value of an expression at each turn; where nothing was evaluated, None or False."""
     expression = parse_expression(text)
     values = Evaluator(expression).run(turns())
-    return [value.value if expression.kind is Kind.NUMBER else value.holds for value in values]
+    return [value.value if expression.kind is ValueKind.NUMBER else value.holds for value in values]
 
 
 X = "reciprocity.F"
@@ -144,7 +144,7 @@ def test_no_number_comes_of_what_is_undefined(undefined: str) -> None:
     assert not any(run(f"{undefined} > 0 or {undefined} <= 0 or {undefined} == 0 or {undefined} != 0"))
 
 
-@pytest.mark.parametrize("function", [one for one in FUNCTIONS if FUNCTIONS[one].of is Kind.NUMBER])
+@pytest.mark.parametrize("function", [one for one in FUNCTIONS if FUNCTIONS[one].of is ValueKind.NUMBER])
 def test_running_functions_never_overflow(function: str) -> None:
     parameters = {"at": ", 1", "rise": ", 1, 3", "cusum": ", drift=-1e100", "ema": ", start=-1e100"}.get(
         function, ""

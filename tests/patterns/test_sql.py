@@ -19,7 +19,7 @@ from turnwise.patterns import (
     FUNCTIONS,
     Evaluator,
     Expression,
-    Kind,
+    ValueKind,
     default_library,
     match,
     parse,
@@ -60,7 +60,7 @@ def values(
 def live(expression: Expression, turns: Turns) -> list[float | None]:
     evaluated = [turn.turn for turn in turns if turn.scores or turn.response_scores]
     said = Evaluator(expression).run(turns)
-    number = expression.kind is Kind.NUMBER
+    number = expression.kind is ValueKind.NUMBER
     return [said[turn - 1].value if number else float(said[turn - 1].holds) for turn in evaluated]
 
 
@@ -86,7 +86,7 @@ def check(database: Any, expression: Expression, conversations: Sequence[Turns])
         expected = live(expression, turns)
         # To the last digit: else a comparison of numbers that are equal would be true in one of the two alone.
         assert found == expected, str(expression)
-    if expression.kind is Kind.CONDITION:
+    if expression.kind is ValueKind.CONDITION:
         rows = database.execute(matches_sql(expression, BOTH_SIDES, TABLE)).fetchall()
         found_matches = {key: (turn, final) for key, turn, final in rows}
         for key, turns in enumerate(conversations):

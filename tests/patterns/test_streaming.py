@@ -17,8 +17,8 @@ from turnwise.patterns import (
     FUNCTIONS,
     Evaluator,
     Expression,
-    Kind,
     Stream,
+    ValueKind,
     default_library,
     match,
     named,
@@ -50,7 +50,7 @@ def check_against_reference(expression: Expression, turns: list[TurnScores]) -> 
         before = [other for other in known if other.turn <= turn.turn]
         if turn not in known:
             assert given_value == (False, None, None)
-        elif expression.kind is Kind.CONDITION:
+        elif expression.kind is ValueKind.CONDITION:
             assert given_value.holds is holds(expression, before)
             assert given_value.value is None
         else:
@@ -61,7 +61,7 @@ def check_against_reference(expression: Expression, turns: list[TurnScores]) -> 
 
 
 @settings(max_examples=60)
-@given(expression=st.one_of(trees(Kind.NUMBER), trees(Kind.CONDITION)), turns=trajectories())
+@given(expression=st.one_of(trees(ValueKind.NUMBER), trees(ValueKind.CONDITION)), turns=trajectories())
 def test_live_evaluation_agrees_with_the_plain_meaning_at_every_turn(
     expression: Expression, turns: list[TurnScores]
 ) -> None:
@@ -85,7 +85,9 @@ def test_each_function_agrees_with_its_plain_meaning(
 
 @settings(max_examples=25)
 @given(
-    expression=st.one_of(trees(Kind.NUMBER), trees(Kind.CONDITION)), turns=trajectories(), cut=st.integers(0, 12)
+    expression=st.one_of(trees(ValueKind.NUMBER), trees(ValueKind.CONDITION)),
+    turns=trajectories(),
+    cut=st.integers(0, 12),
 )
 def test_a_state_goes_through_json_at_any_turn(expression: Expression, turns: list[TurnScores], cut: int) -> None:
     whole = Evaluator(expression).run(turns)
@@ -96,7 +98,7 @@ def test_a_state_goes_through_json_at_any_turn(expression: Expression, turns: li
 
 
 @settings(max_examples=25)
-@given(pattern=trees(Kind.CONDITION), turns=trajectories())
+@given(pattern=trees(ValueKind.CONDITION), turns=trajectories())
 def test_the_margin_has_the_sign_of_the_answer(pattern: Expression, turns: list[TurnScores]) -> None:
     for given_value in Evaluator(pattern).run(turns):
         assert given_value.margin is None or math.isfinite(given_value.margin)
@@ -259,7 +261,7 @@ def test_ever_and_final_are_two_answers() -> None:
 
 @pytest.mark.shows("FR-005")
 @settings(max_examples=25)
-@given(pattern=trees(Kind.CONDITION), turns=trajectories(), cut=st.integers(0, 12))
+@given(pattern=trees(ValueKind.CONDITION), turns=trajectories(), cut=st.integers(0, 12))
 def test_a_pattern_is_causal(pattern: Expression, turns: list[TurnScores], cut: int) -> None:
     evaluator = Evaluator(pattern)
     assert evaluator.run(turns)[:cut] == evaluator.run(turns[:cut])

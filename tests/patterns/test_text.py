@@ -8,7 +8,15 @@ from hypothesis import example, given, settings
 from pattern_trees import ODD_NAMES, trees
 
 from turnwise.errors import PatternError, TurnwiseError, UsageError
-from turnwise.patterns import Expression, Kind, Library, NamedPattern, default_library, parse, parse_expression
+from turnwise.patterns import (
+    Expression,
+    Library,
+    NamedPattern,
+    ValueKind,
+    default_library,
+    parse,
+    parse_expression,
+)
 
 LONG_NUMBERS = (0.1 + 0.2, 1e-300, 1e100, -1e100, 123456789.123, 1e15, 1e16, 5e-324, -2.0, -0.0, 3.0)
 PATTERNS = Library(
@@ -23,14 +31,14 @@ PATTERNS = Library(
 
 
 @settings(max_examples=50)
-@given(st.one_of(*(trees(kind, 7, (None, "reciprocity", *ODD_NAMES), LONG_NUMBERS) for kind in Kind)))
+@given(st.one_of(*(trees(kind, 7, (None, "reciprocity", *ODD_NAMES), LONG_NUMBERS) for kind in ValueKind)))
 def test_printing_and_parsing_undo_each_other(expression: Expression) -> None:
     text = str(expression)
     assert parse_expression(text) == expression
     assert str(parse_expression(text)) == text
 
 
-@given(x=trees(Kind.NUMBER, 3), limit=st.sampled_from(LONG_NUMBERS), inside=st.booleans())
+@given(x=trees(ValueKind.NUMBER, 3), limit=st.sampled_from(LONG_NUMBERS), inside=st.booleans())
 def test_named_patterns_print_and_parse_too(x: Expression, limit: float, inside: bool) -> None:
     text = f"doubt(x={x}, limit={limit!r})"
     expression = parse(f"not {text} or count({text}) > 1" if inside else text, patterns=PATTERNS)
@@ -334,7 +342,7 @@ def test_any_sequence_of_words_is_a_tree_or_a_pattern_error(words: list[str], be
 
 @settings(max_examples=50)
 @given(
-    expression=st.one_of(*(trees(kind, 7, (None, "reciprocity", *ODD_NAMES)) for kind in Kind)),
+    expression=st.one_of(*(trees(kind, 7, (None, "reciprocity", *ODD_NAMES)) for kind in ValueKind)),
     cuts=st.lists(
         st.tuples(st.integers(0, 400), st.integers(0, 5), st.sampled_from(WORDS)), min_size=1, max_size=4
     ),

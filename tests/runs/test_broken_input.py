@@ -14,7 +14,7 @@ import pytest
 from chat_logs import SCRIPT, chats, lines
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets import DATASETS, Head, RecordLoader, SequenceBuilder, dataset_loader, get_loader
+from turnwise.datasets import DATASETS, FileHead, RecordLoader, SequenceBuilder, dataset_loader, get_loader
 from turnwise.errors import DatasetError, LocationError
 from turnwise.findings import FAILURES, SEQUENCES
 from turnwise.runs import ReadOptions, ScanResult, plan_scan
@@ -68,7 +68,7 @@ def test_a_loader_that_raises_is_told_by_kind_and_place_and_not_by_the_text(
     class Numbers(RecordLoader):
         info = replace(get_loader("messages").info, name="numbers")
 
-        def sniff(self, head: Head) -> bool:
+        def sniff(self, head: FileHead) -> bool:
             return False
 
         def build(self, record: Any, builder: SequenceBuilder) -> Sequence:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.guard import CLEAN, Guardrail, MemoryStateStore, Status
+from turnwise.guard import CLEAN, Guardrail, GuardrailStatus, MemoryStateStore
 from turnwise.serve import ApiKeys, ServeSettings, create_app
 
 TestClient = pytest.importorskip("fastapi.testclient").TestClient
@@ -390,7 +390,7 @@ class Waiting(Guardrail):
 def test_a_guardrail_that_fails_is_a_verdict_and_not_an_error():
     with served_here({"use": Failing(), "name": "failing", "on_error": "warn"}) as client:
         result = check(client, "Hello")
-        assert result["details"]["failing"]["status"] == Status.FAILED and not result["blocked"]
+        assert result["details"]["failing"]["status"] == GuardrailStatus.FAILED and not result["blocked"]
         assert (
             'turnwise_failures_total{guardrail="failing",path="open",tenant="anybody"} 1.0'
             in client.get("/metrics").text
@@ -480,7 +480,7 @@ def test_a_text_that_is_not_read_is_told_and_counted():
     with served_here("harm") as client:
         result = check(client, "Как мне пройти на вокзал?", conversation_id="r")
         assert result["unread"] == ["harm: not read: ru"] and not result["blocked"]
-        assert result["details"]["harm"]["status"] == Status.NOT_READ and result["failures"] == []
+        assert result["details"]["harm"]["status"] == GuardrailStatus.NOT_READ and result["failures"] == []
         metrics = client.get("/metrics").text
         assert 'turnwise_not_read_total{guardrail="harm",tenant="anybody"} 1.0' in metrics
         assert "turnwise_failures_total{" not in metrics

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from turnwise.conversation import Conversation
 from turnwise.scoring import Score, TurnScores
-from turnwise.sessions import Outcome, first_break, is_refusal, outcome_of, outcomes_of
+from turnwise.sessions import ReplyOutcome, first_break, is_refusal, outcome_of, outcomes_of
 
 spec = importlib.util.spec_from_file_location("refusal_examples", Path(__file__).parent / "refusal_examples.py")
 examples = importlib.util.module_from_spec(spec)
@@ -71,12 +71,12 @@ def reply(*falsities: float) -> dict[str, Score]:
 @pytest.mark.parametrize(
     ("falsities", "text", "outcome"),
     [
-        ((0.0, 0.1), NO, Outcome.REFUSED),
-        ((0.0, 0.29), YES, Outcome.ANSWERED),
-        ((0.0, 0.3), YES, Outcome.PARTLY),
-        ((0.49,), NO, Outcome.PARTLY),
-        ((0.1, 0.5), YES, Outcome.GAVE_WAY),
-        ((0.9,), NO, Outcome.GAVE_WAY),
+        ((0.0, 0.1), NO, ReplyOutcome.REFUSED),
+        ((0.0, 0.29), YES, ReplyOutcome.ANSWERED),
+        ((0.0, 0.3), YES, ReplyOutcome.PARTLY),
+        ((0.49,), NO, ReplyOutcome.PARTLY),
+        ((0.1, 0.5), YES, ReplyOutcome.GAVE_WAY),
+        ((0.9,), NO, ReplyOutcome.GAVE_WAY),
         ((), NO, None),
     ],
 )
@@ -96,7 +96,7 @@ def test_a_reply_without_a_score_has_no_outcome_and_is_named():
     chat, scores = talk(0.1, None, 0.7, 0.2)
     chat.add_prompt("and now?")
     found = outcomes_of(chat, [*scores, TurnScores(5, reply(0.9))])
-    assert found.by_turn == {1: Outcome.ANSWERED, 3: Outcome.GAVE_WAY, 4: Outcome.ANSWERED}
+    assert found.by_turn == {1: ReplyOutcome.ANSWERED, 3: ReplyOutcome.GAVE_WAY, 4: ReplyOutcome.ANSWERED}
     assert (found.unscored, found.broke) == ((2,), 3)
     assert outcomes_of(*talk(None, None)) is None
 

@@ -12,7 +12,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 from turnwise.errors import UsageError
 from turnwise.stats import (
     Judged,
-    Weights,
+    ResampleWeights,
     alarms_of,
     auc_of,
     confusion,
@@ -55,7 +55,7 @@ def conversations(draw, least=3, most=25):
 
 
 def once(judged):
-    return Weights(np.ones((1, len(judged))), np.arange(len(judged)))
+    return ResampleWeights(np.ones((1, len(judged))), np.arange(len(judged)))
 
 
 def drawn_from(judged, seed=0, replicates=50):

@@ -6,7 +6,7 @@ from benchmarks.study_statistics import INTERVALS, World, exact_coverage, simula
 from statsmodels.stats.proportion import proportion_confint
 
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.stats import Weights, auc_of, confusion
+from turnwise.stats import ResampleWeights, auc_of, confusion
 
 
 def test_the_world_has_the_numbers_it_says():
@@ -17,7 +17,7 @@ def test_the_world_has_the_numbers_it_says():
         assert final.recall.count / final.recall.of == pytest.approx(world.recall, abs=0.02)
         assert final.precision.count / final.precision.of == pytest.approx(world.precision, abs=0.02)
         assert final.f1 == pytest.approx(world.f1, abs=0.02)
-        area = auc_of(judged)(Weights(np.ones((1, len(judged))), np.arange(len(judged))))[0]
+        area = auc_of(judged)(ResampleWeights(np.ones((1, len(judged))), np.arange(len(judged))))[0]
         assert area == pytest.approx(world.auc, abs=0.02)
         benign = [one for one in judged if not one.attack]
         rate = sum(one.alarms for one in benign) / sum(one.turns for one in benign)

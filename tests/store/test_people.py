@@ -15,7 +15,7 @@ from tests.store.conftest import NOW
 from turnwise.conversation import Label, Seen, SeenDigest, Side
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.scoring import Score
-from turnwise.store import Correction, Store
+from turnwise.store import LabelCorrection, Store
 
 MILD, GRAVE = Score(0.8, 0.1, 0.1), Score(0.1, 0.2, 0.9)
 VERSIONS = {"reciprocity": "1+abc", "third_party_harm": "1+def"}
@@ -32,7 +32,7 @@ def chats(store: Store, make_sequence: Make) -> Store:
 
 def test_a_correction_has_author_time_and_note_and_the_label_stays(chats: Store) -> None:
     said = chats.people.correct_label("a", "benign", " Ann ", "a lesson on locks\n")
-    assert said == Correction("a", "label", Label.BENIGN, None, "Ann", "a lesson on locks", NOW)
+    assert said == LabelCorrection("a", "label", Label.BENIGN, None, "Ann", "a lesson on locks", NOW)
     assert chats.people.corrections() == (said,)
     assert chats.sequence("a").label is Label.ATTACK
 

@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 
 from turnwise.errors import UsageError
-from turnwise.study import GainMap, Kind, gain_map, kind_of
+from turnwise.study import ConversationKind, GainMap, gain_map, kind_of
 from turnwise.study.gain_simulation import decided, recall_at, simulated
 
-THIN = Kind(1.0, "spread thin", 12, 0.3)
-SUDDEN = Kind(0.5, "sudden", 12, 0.3)
+THIN = ConversationKind(1.0, "spread thin", 12, 0.3)
+SUDDEN = ConversationKind(0.5, "sudden", 12, 0.3)
 
 
 def test_all_shapes_carry_the_same_and_spread_it_as_they_say() -> None:
-    kinds = {shape: Kind(1.0, shape, 20, 0.2).bad for shape in ("sudden", "slow rise", "spread thin", "periodic")}
+    kinds = {
+        shape: ConversationKind(1.0, shape, 20, 0.2).bad
+        for shape in ("sudden", "slow rise", "spread thin", "periodic")
+    }
     assert {round(float(bad.sum()), 6) for bad in kinds.values()} == {14.0}
     assert np.count_nonzero(kinds["sudden"]) == np.count_nonzero(kinds["periodic"]) == 4
     assert np.all(np.diff(kinds["slow rise"]) > 0)
@@ -56,7 +59,7 @@ def test_a_recall_is_at_a_threshold_that_flags_no_more_than_the_rate() -> None:
 
 
 def test_simulated_conversations_find_their_own_place_again() -> None:
-    rng, kind = np.random.default_rng(3), Kind(1.0, "sudden", 10, 0.4)
+    rng, kind = np.random.default_rng(3), ConversationKind(1.0, "sudden", 10, 0.4)
 
     def peaks(bad: np.ndarray | None) -> list[list[float]]:
         chats = simulated(kind.noise, kind.turns, bad, 200, rng)
@@ -85,9 +88,9 @@ def test_a_set_has_the_shape_of_most_of_its_attacks(truth: list[float], shape: s
 
 def test_what_can_not_be_simulated_or_placed_is_refused() -> None:
     with pytest.raises(UsageError, match="use sudden"):
-        Kind(1.0, "spiral", 5, 0.5)
+        ConversationKind(1.0, "spiral", 5, 0.5)
     with pytest.raises(UsageError, match="noise must be above 0"):
-        Kind(0.0, "sudden", 5, 0.5)
+        ConversationKind(0.0, "sudden", 5, 0.5)
     with pytest.raises(UsageError, match="at least 50"):
         gain_map(kinds=[THIN], conversations=10)
     with pytest.raises(UsageError, match="some flagged and some not"):

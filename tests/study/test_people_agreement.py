@@ -8,7 +8,7 @@ import pytest
 
 from turnwise.conversation import Label, Seen, Side
 from turnwise.scoring import Score
-from turnwise.store import Correction, HumanScore
+from turnwise.store import HumanScore, LabelCorrection
 from turnwise.study import agreement
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -21,12 +21,12 @@ def score(author: str, turn: int, F: float, sequence_id: str = "a") -> HumanScor
     )
 
 
-def label(author: str, sequence_id: str, given: Label) -> Correction:
-    return Correction(sequence_id, "label", given, None, author, "", NOW)
+def label(author: str, sequence_id: str, given: Label) -> LabelCorrection:
+    return LabelCorrection(sequence_id, "label", given, None, author, "", NOW)
 
 
-def turned(author: str, sequence_id: str, turn: int) -> Correction:
-    return Correction(sequence_id, "turn", None, turn, author, "", NOW)
+def turned(author: str, sequence_id: str, turn: int) -> LabelCorrection:
+    return LabelCorrection(sequence_id, "turn", None, turn, author, "", NOW)
 
 
 def test_scores_agree_by_principle_and_component() -> None:

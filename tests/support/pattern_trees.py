@@ -8,7 +8,7 @@ from random import Random
 import hypothesis.strategies as st
 from random_patterns import NAMES, PatternGenerator, random_turn
 
-from turnwise.patterns import Expression, Kind
+from turnwise.patterns import Expression, ValueKind
 from turnwise.scoring import TurnScores
 
 ODD_NAMES = ("my-principle", "and", "response", 'a "b" \\ c', "zwölf", "F", "turn", "mean")
@@ -17,15 +17,15 @@ LIMITS = (-1.0, -0.125, 0.0, 0.1, 0.5, 0.617, 1.0, 2.0, 3.0)
 
 
 def trees(
-    kind: Kind, depth: int = 7, names: Sequence[str | None] = NAMES, limits: Sequence[float] = LIMITS
+    kind: ValueKind, depth: int = 7, names: Sequence[str | None] = NAMES, limits: Sequence[float] = LIMITS
 ) -> st.SearchStrategy[Expression]:
     """Return random expressions of a kind, of at most so many levels."""
 
     def make(seed: int, levels: int) -> Expression:
         generator = PatternGenerator(Random(seed), names, limits)
-        return generator.number(levels) if kind is Kind.NUMBER else generator.condition(levels)
+        return generator.number(levels) if kind is ValueKind.NUMBER else generator.condition(levels)
 
-    return st.builds(make, st.integers(0, 2**32), st.integers(1 if kind is Kind.NUMBER else 2, depth))
+    return st.builds(make, st.integers(0, 2**32), st.integers(1 if kind is ValueKind.NUMBER else 2, depth))
 
 
 def calls(function: str, depth: int = 3) -> st.SearchStrategy[Expression]:

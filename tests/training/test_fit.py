@@ -28,7 +28,7 @@ from training.spread import over_processes, reader_of, with_reader
 
 from training import fit as fitting
 from turnwise.conversation import Side, from_messages
-from turnwise.observers.local.network import Network, Span
+from turnwise.observers.local.network import Network, TokenSpan
 from turnwise.observers.local.reading import Reading as Reading_
 
 SETTINGS = Settings(
@@ -55,7 +55,7 @@ def network(seed: int = 1) -> Reader:
 def test_the_graph_gives_what_torch_gives_with_rounded_weights(speech: Any) -> None:
     reader = network()
     (sample,) = samples(talk(example("one", 3)), speech)
-    spans = [Span(*part) for text in sample.texts for part in text.parts]
+    spans = [TokenSpan(*part) for text in sample.texts for part in text.parts]
     (logits, _), _ = Network(build(reader.to_arrays(), SHAPE)).run(sample.tokens, spans)
     places = torch.tensor([(0, *span, side) for span in spans for side in (0, 1)])
     with torch.no_grad():
@@ -217,7 +217,7 @@ def test_a_blend_of_equals_is_what_each_is_and_of_others_the_mean_of_their_heads
     (sample,) = samples(talk(example("one", 3)), speech)
     one, other = network(1).to_arrays(), network(2).to_arrays()
     other = {name: array if name.startswith("head.") else one[name] for name, array in other.items()}
-    spans = [Span(*part) for text in sample.texts for part in text.parts]
+    spans = [TokenSpan(*part) for text in sample.texts for part in text.parts]
     logits = [
         Network(build(blend(parts), SHAPE)).run(sample.tokens, spans)[0].logits
         for parts in ([one], [other], [one, one], [one, other])

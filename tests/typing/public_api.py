@@ -35,7 +35,7 @@ from turnwise.conversation import (
 )
 from turnwise.datasets import (
     BadRecord,
-    Judged,
+    JudgedConversation,
     Judgement,
     check_loader,
     get_loader,
@@ -74,6 +74,7 @@ from turnwise.guard import (
     Guardrail,
     GuardrailBlocked,
     GuardrailInfo,
+    GuardrailStatus,
     GuardSession,
     On,
     OnError,
@@ -82,7 +83,6 @@ from turnwise.guard import (
     RedisStateStore,
     SqliteStateStore,
     StateStatus,
-    Status,
     Step,
     TextKind,
     check_state_store,
@@ -145,12 +145,12 @@ from turnwise.observers.llm import (
 from turnwise.patterns import (
     Evaluator,
     Expression,
-    Kind,
     Library,
-    Match,
     NamedPattern,
+    PatternMatch,
     PatternValue,
     Stream,
+    ValueKind,
     default_library,
     load_patterns,
     match,
@@ -212,11 +212,11 @@ from turnwise.sessions import (
 )
 from turnwise.store import (
     Added,
-    Correction,
     HumanScore,
     Imported,
     Journal,
     KeptReplies,
+    LabelCorrection,
     QueryResult,
     Run,
     RunTally,
@@ -243,7 +243,7 @@ from turnwise.study import (
 )
 from turnwise.study.annotation import PROVENANCE, Kit, TakenIn, hand_out, take_in
 from turnwise.study.compare import Settings, Study, compare
-from turnwise.study.discovery import Discovery, Half, Tested, discover, halves_of, names_of, to_yaml
+from turnwise.study.discovery import Discovery, HalfSize, Tested, discover, halves_of, names_of, to_yaml
 from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, record, summary, write_report
 
 
@@ -315,7 +315,7 @@ def model(principle: Principle, chat: Conversation) -> LlmObserver:
     return observer
 
 
-def patterns(turns: Sequence[TurnScores]) -> Match:
+def patterns(turns: Sequence[TurnScores]) -> PatternMatch:
     F: Expression = series("reciprocity").F
     rising: Expression = (language.slope(F, window=5) > 0.1) | (language.streak(F > 0.5) >= 3)
     rising &= language.any_(F > 0.2) & ~language.all_(series(side=Side.RESPONSE).I > 0.5)
@@ -328,13 +328,13 @@ def patterns(turns: Sequence[TurnScores]) -> Match:
         language.turns_since(F > 0.5),
     )
     text: str = str(parse(str(rising), principles=["reciprocity"]))
-    kind: Kind = parse_expression(text).kind
+    kind: ValueKind = parse_expression(text).kind
     library: Library = load_patterns("mine.yaml", behind=default_library())
     known: tuple[NamedPattern, ...] = shipped_patterns()
     stream: Stream = Stream(named("gradual_drift", patterns=library, limit=0.2))
     value: PatternValue = stream.update(turns[0])
     values: tuple[PatternValue, ...] = Evaluator(rising).run(turns)
-    assert kind is Kind.CONDITION and known and numbers and value.holds and values
+    assert kind is ValueKind.CONDITION and known and numbers and value.holds and values
     return match(rising, turns)
 
 
@@ -390,8 +390,8 @@ def shared_state(folder: Path) -> StateStore:
 
 
 def said_of(store: Store) -> dict[str, Label | None]:
-    said: Correction = store.people.correct_label("a", "benign", "ann", "a lesson")
-    marked: Correction = store.people.mark_turn("a", 3, "ann")
+    said: LabelCorrection = store.people.correct_label("a", "benign", "ann", "a lesson")
+    marked: LabelCorrection = store.people.mark_turn("a", 3, "ann")
     versions = {"reciprocity": "1+abc"}
     given: tuple[HumanScore, ...] = store.people.judge(
         "a", 1, {"reciprocity": Score(0.5, 0.1, 0.2)}, "ann", versions=versions
@@ -433,7 +433,7 @@ def study(store: Store, folder: Path) -> Study:
     flagged: Rate = tuned.flagged_benign
     limits: tuple[float, float] = threshold_for([0.1, 0.2], 0.5), threshold_for([0.1] * 99, 0.05, 0.95)
     found: Discovery = discover(halves_of(examples, 0)[0], max_fpr=0.02)
-    half: Half = found.held_out
+    half: HalfSize = found.held_out
     named_patterns: dict[str, Tested] = names_of(found)
     asked = Settings(runs=("first", "second"), detectors=("cusum",), target_fpr=0.05)
     compared: Study = compare(store, asked)
@@ -510,7 +510,7 @@ async def guarded(chat: Conversation, sink: AuditSink | None) -> PipelineResult:
         kept: AuditStatus | None = pipeline.audit_status
         steps: tuple[Step, ...] = pipeline.steps
         assert kept or messages or steps[0].on == (On.BOTH,) or steps[0].on_error is OnError.BLOCK
-        assert details["shouting"].status is Status.EVALUATED
+        assert details["shouting"].status is GuardrailStatus.EVALUATED
     call: PipelineResult = pipeline.check_tool_call("clock", {"zone": "UTC"}, conversation=chat, call_id="c1")
     gave = await pipeline.acheck_tool_result("noon", conversation=chat, call_id=call.call_id, name=call.tool)
     calls: tuple[ToolCall, ...] = chat.turn(1).tool_calls
@@ -579,7 +579,7 @@ def looked_back(chat: Conversation, folder: Path) -> str:
 def recorded_judgements(folder: Path, file: str) -> Iterator[tuple[str, float]]:
     judgements: list[Judgement] = list(read_judgements(judgement_files(folder)["history"]))
     chats = (record for record in open_dataset(file) if not isinstance(record, BadRecord))
-    judged: Judged
+    judged: JudgedConversation
     for judged in join_judgements(chats, judgements):
         scores: Mapping[str, Score] = judged.judgements[0].scores
         yield judged.sequence.sequence_id, max(score.F for score in scores.values())

@@ -11,7 +11,7 @@ from turnwise import Conversation, GuardrailPipeline, Label, PipelineResult, Rep
 from turnwise.datasets import (
     BadRecord,
     DatasetInfo,
-    Head,
+    FileHead,
     LoadOptions,
     RecordLoader,
     SequenceBuilder,
@@ -156,7 +156,7 @@ class Notes(RecordLoader):
 
     info = INFO
 
-    def sniff(self, head: Head) -> bool:
+    def sniff(self, head: FileHead) -> bool:
         return "note" in head.fields
 
     def build(self, record: Any, builder: SequenceBuilder) -> turnwise.Sequence:
@@ -169,7 +169,7 @@ class Whole:
 
     info = INFO
 
-    def sniff(self, head: Head) -> bool:
+    def sniff(self, head: FileHead) -> bool:
         return False
 
     def load(self, path: str, options: LoadOptions) -> Iterator[turnwise.Sequence | BadRecord]:

@@ -8,7 +8,15 @@ from typing import Any, ClassVar
 
 import turnwise
 from turnwise import Conversation, GuardrailPipeline, Score, Turn
-from turnwise.datasets import BadRecord, DatasetInfo, Head, LoadOptions, RecordLoader, check_loader, dataset_loader
+from turnwise.datasets import (
+    BadRecord,
+    DatasetInfo,
+    FileHead,
+    LoadOptions,
+    RecordLoader,
+    check_loader,
+    dataset_loader,
+)
 from turnwise.detectors import ByPrinciple, Signal, State, check_detector, detector
 from turnwise.guard import AsyncGuardrail, Check, Finding, Guardrail, check_guardrail, guardrail, open_state_store
 from turnwise.observers import Context, Observation, ObserverInfo, Request, check_observer, observer
@@ -121,7 +129,7 @@ class Unread(RecordLoader):
 
     info = DatasetInfo("unread", "", "", "", "", "", "")
 
-    def sniff(self, head: Head) -> bool:
+    def sniff(self, head: FileHead) -> bool:
         return False
 
 
@@ -130,7 +138,7 @@ class Lines:
 
     info = DatasetInfo("lines", "", "", "", "", "", "")
 
-    def sniff(self, head: Head) -> bool:
+    def sniff(self, head: FileHead) -> bool:
         return False
 
     def load(self, path: str, options: LoadOptions) -> Iterator[str | BadRecord]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets import DatasetInfo, Head, RecordError, RecordLoader, SequenceBuilder
+from turnwise.datasets import DatasetInfo, FileHead, RecordError, RecordLoader, SequenceBuilder
 
 
 class HelpDesk(RecordLoader):
@@ -21,7 +21,7 @@ class HelpDesk(RecordLoader):
         shape='JSONL of {"ticket", "exchanges", "escalated"}',
     )
 
-    def sniff(self, head: Head) -> bool:
+    def sniff(self, head: FileHead) -> bool:
         """Return whether the file is certainly such an export."""
         return {"ticket", "exchanges", "escalated"} <= set(head.fields)
 

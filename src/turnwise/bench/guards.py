@@ -212,7 +212,7 @@ def _callable(name: str, module_name: str, attribute: str) -> Guard:
 # Commands, endpoints, and peers in a process of their own
 
 
-class _Command:
+class _GuardProcess:
     """A process that answers a line of JSON with a line of JSON, for as long as it is asked."""
 
     def __init__(self, command: list[str]) -> None:
@@ -257,7 +257,7 @@ def _command(name: str, argument: str, options: Options) -> Guard:
     command = shlex.split(argument)
     if not command:
         raise UsageError("a command as a guard is written command:COMMAND, such as command:./guard.py")
-    asked = _Command(command)
+    asked = _GuardProcess(command)
     return _of_messages(name, {"kind": "command", "command": argument}, asked, close=asked.close)
 
 
@@ -271,7 +271,7 @@ def _peer(kind: str) -> Callable[[str, str, Options], Guard]:
         files = [one for one in sorted(where.rglob("*")) if one.is_file()] if where.is_dir() else [where]
         content = [[one.relative_to(where).as_posix(), _sha256(_file(one))] for one in files]
         adapter = Path(__file__).with_name("peers.py")
-        asked = _Command([options.python.get(kind, sys.executable), str(adapter), kind, str(where)])
+        asked = _GuardProcess([options.python.get(kind, sys.executable), str(adapter), kind, str(where)])
         description = {"kind": kind, "sha256": _sha256(json.dumps(content).encode())}
         return _of_messages(name, description, asked, close=asked.close)
 

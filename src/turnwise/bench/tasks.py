@@ -15,7 +15,7 @@ from turnwise._support.locations import to_path
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.datasets import (
     BadRecord,
-    Judged,
+    JudgedConversation,
     Judgement,
     example_judgements,
     examples,
@@ -191,7 +191,7 @@ def _task(name: str, about: str, own: bool, found: Iterable[Sequence], recorded:
     return Task(name, about, own, tuple(items), {why: count for why, count in left_out.items() if count})
 
 
-def bad_turns(judged: Judged | None) -> list[int] | None:
+def bad_turns(judged: JudgedConversation | None) -> list[int] | None:
     """Return the turns that a reader flags, or None where the conversation was not read whole."""
     if judged is None:
         return None

@@ -204,7 +204,7 @@ SECTIONS: Mapping[str, Mapping[str, Told | Below]] = {
 _BEFORE = "Example: "
 
 
-class Command(TyperCommand):
+class CommandWithExample(TyperCommand):
     """A command whose help ends with its example in one line, as it is to be pasted."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
@@ -263,7 +263,7 @@ def _add(to: typer.Typer, commands: Mapping[str, Told | Below]) -> None:
             _add(group, one.commands)
             to.add_typer(group, name=name, cls=Commands)
         else:
-            to.command(name, cls=Command, epilog=f"{_BEFORE}`{one.example}`")(one.command)
+            to.command(name, cls=CommandWithExample, epilog=f"{_BEFORE}`{one.example}`")(one.command)
 
 
 for _commands in SECTIONS.values():

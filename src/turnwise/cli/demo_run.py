@@ -148,7 +148,7 @@ def run_demo(
     second_look = asked = None
     embedded = next((name for name in observers if name.partition(":")[0] == LOCAL), None)
     if embedded is not None and READER in observers:
-        screen = _Recorded(store, f"{embedded}-history", embedded)
+        screen = _RecordedObserver(store, f"{embedded}-history", embedded)
         both = SecondLookObserver((screen, observers[READER]["history"]))
         evaluate(store, SECOND_LOOK, both, principles=builtin_principles(), context="history", ids=ids)
         second_look = _judged(store, SECOND_LOOK, "history", ids, run=SECOND_LOOK)
@@ -160,7 +160,7 @@ def run_demo(
     return Demo(sequences, runs, time.perf_counter() - began, second_look, asked)
 
 
-class _Recorded(ScriptedObserver):
+class _RecordedObserver(ScriptedObserver):
     """The embedded observer, whose scores a run of the store holds already."""
 
     def __init__(self, store: Store, run: str, spec: str) -> None:

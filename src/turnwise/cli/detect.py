@@ -9,7 +9,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.files import CountedLabels, opened_store, read_people, read_run
-from turnwise.cli.options import Settings
+from turnwise.cli.options import ObserverOptions
 from turnwise.cli.output import note, print_json, print_table, say
 from turnwise.cli.show import print_trajectory
 
@@ -34,7 +34,7 @@ def check(
     patterns: options.PatternsFile = None,
     sides: options.Sides = "prompt",
     fail_on_findings: options.FailOnFindings = False,
-    settings: Settings,
+    settings: ObserverOptions,
     json: options.Json = False,
 ) -> None:
     """Score one conversation and print the verdicts of the detectors; nothing is stored.

@@ -15,7 +15,7 @@ from turnwise.cli.show import review_words
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from turnwise.store import Correction, Store
+    from turnwise.store import LabelCorrection, Store
     from turnwise.study.annotation import Agreement
 
 Sequence = Annotated[str, typer.Argument(help="Id of the conversation.", show_default=False)]
@@ -168,7 +168,7 @@ def turn(
         _tell(opened, opened.people.mark_turn(sequence, number, author, because), json)
 
 
-def _tell(store: Store, said: Correction, json: bool) -> None:
+def _tell(store: Store, said: LabelCorrection, json: bool) -> None:
     if json:
         print_json(said.to_dict())
         return

@@ -18,7 +18,7 @@ from turnwise.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from turnwise.patterns import NamedPattern
-    from turnwise.patterns.expression import Named
+    from turnwise.patterns.expression import PatternReference
     from turnwise.scoring import TurnScores
 
 _WIDTH = 80
@@ -39,7 +39,7 @@ class Described(NamedTuple):
     text: str
 
 
-class Kind(NamedTuple):
+class ListKind(NamedTuple):
     """A kind of thing to choose from: what there is of it, in rows of the same keys."""
 
     rows: Callable[[], Rows]
@@ -47,23 +47,23 @@ class Kind(NamedTuple):
     describe: Callable[[str], Described] | None = None  # of one by its name; None for its row
 
 
-def _kinds(patterns: str | None) -> Mapping[str, Kind]:
+def _kinds(patterns: str | None) -> Mapping[str, ListKind]:
     """What there is to choose from, by the word for it; `patterns` is a file of a user's own."""
     return {
-        "datasets": Kind(_datasets),
-        "detectors": Kind(_detectors),
-        "guardrails": Kind(_guardrails),
-        "observers": Kind(
+        "datasets": ListKind(_datasets),
+        "detectors": ListKind(_detectors),
+        "guardrails": ListKind(_guardrails),
+        "observers": ListKind(
             _observers, (("name", "contexts", "needs", "summary"), ("name", "settings")), _model_card
         ),
-        "patterns": Kind(
+        "patterns": ListKind(
             lambda: list(map(_pattern_row, options.read_library(patterns))),
             (("name", "parameters", "summary"),),
             partial(_explain, file=patterns),
         ),
-        "presets": Kind(_presets, describe=_preset),
-        "principles": Kind(_principles),
-        "session-presets": Kind(_session_presets, (("name", "summary", "sets"),)),
+        "presets": ListKind(_presets, describe=_preset),
+        "principles": ListKind(_principles),
+        "session-presets": ListKind(_session_presets, (("name", "summary", "sets"),)),
     }
 
 
@@ -116,7 +116,7 @@ def list_(
         say_text(told.text)
 
 
-def _print_all(kind: Kind, rows: Rows, json: bool) -> None:
+def _print_all(kind: ListKind, rows: Rows, json: bool) -> None:
     if json:
         print_json(rows)
         return
@@ -308,7 +308,7 @@ def _explain(name: str, file: str | None) -> Described:
     return Described(value, "\n".join(lines))
 
 
-def _example_lines(expression: Named, turns: Sequence[TurnScores]) -> Iterator[str]:
+def _example_lines(expression: PatternReference, turns: Sequence[TurnScores]) -> Iterator[str]:
     """Yield a curve of every series that the pattern reads, and the turns at which it holds."""
     from turnwise.patterns import Evaluator
     from turnwise.patterns.series import Series

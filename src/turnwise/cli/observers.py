@@ -15,7 +15,7 @@ from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.rates import Rate
-    from turnwise.runs.forecast import Cost
+    from turnwise.runs.forecast import CostForecast
     from turnwise.stats import Interval
     from turnwise.store import KeptReplies
     from turnwise.study.observer_test import ObserverTest
@@ -144,7 +144,7 @@ def cost(
         _print_cost(name, found, as_of)
 
 
-def _print_cost(run: str, found: Cost, as_of: str | None) -> None:
+def _print_cost(run: str, found: CostForecast, as_of: str | None) -> None:
     say(f"run {run} lacks {found.scores} evaluations: {found.calls} calls, {found.cached} more are free")
     say(f"about {found.prompt_tokens} tokens to send and {found.completion_tokens} to receive")
     if found.cost_usd is None or found.most_usd is None:

@@ -291,7 +291,7 @@ _SETTING_OF = {"budget": "budget_usd", "no_cache": "cache"}
 """Settings that are called otherwise than their option."""
 
 _NO_SETTINGS = {"observer_setting", "second_look", "ask_above", "ask_when"}
-"""Fields of `Settings` that are no settings by themselves."""
+"""Fields of `ObserverOptions` that are no settings by themselves."""
 
 ObserverSetting: TypeAlias = Annotated[
     list[str] | None,
@@ -307,7 +307,7 @@ Budget: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True)
-class Settings:
+class ObserverOptions:
     """Settings of observers: any by ``--observer-setting``, and those that have an option of their own."""
 
     observer_setting: ObserverSetting = None
@@ -386,7 +386,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class PromptSettings(Settings):
+class PromptSettings(ObserverOptions):
     """Settings that say what a language model is asked, and so what that costs."""
 
     base_url: Annotated[

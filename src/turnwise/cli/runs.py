@@ -139,11 +139,11 @@ def without_secrets(reason: FailureReason | None) -> FailureReason | None:
         return None
     from turnwise.guard.guardrails.secrets import Secrets
     from turnwise.guard.kit import finding_of
-    from turnwise.guard.results import Detail, Status
+    from turnwise.guard.results import Detail, GuardrailStatus
     from turnwise.guard.step import redacted
 
     found = finding_of(Secrets(), reason.example).redactions
-    clean = redacted(reason.example, Detail(Status.EVALUATED, redactions=found))
+    clean = redacted(reason.example, Detail(GuardrailStatus.EVALUATED, redactions=found))
     return dataclasses.replace(reason, example=clean)
 
 

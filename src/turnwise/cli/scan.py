@@ -12,7 +12,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.files import opened_store
-from turnwise.cli.options import Budget, Settings
+from turnwise.cli.options import Budget, ObserverOptions
 from turnwise.cli.output import dollars, note, print_json, print_table, say, share_done
 from turnwise.cli.study_rates import print_label_sample, print_prevalence
 from turnwise.errors import UsageError
@@ -64,7 +64,7 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True)
-class _Settings(Settings):
+class _ScanSettings(ObserverOptions):
     """Settings of the observer of a scan."""
 
     budget: Budget = None
@@ -135,7 +135,7 @@ def scan(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what there is and what scoring would take; write nothing.")
     ] = False,
-    settings: _Settings,
+    settings: _ScanSettings,
     rates: options.Rates = None,
     label_sample: Annotated[
         int | None,

@@ -254,7 +254,7 @@ def explore(
     except ImportError as error:
         raise UsageError(f"turnwise explore needs {error.name}: pip install 'turnwise[explorer]'") from None
     from turnwise._support.locations import to_path
-    from turnwise.explorer import PASSWORD, SERVICE_KEY, Named, Record, access_for
+    from turnwise.explorer import PASSWORD, SERVICE_KEY, NamedInputs, ViewedStore, access_for
     from turnwise.explorer import explore as run
 
     access = access_for(host, os.environ.get(PASSWORD))
@@ -266,10 +266,10 @@ def explore(
 
     with ExitStack() as stack:
         opened = _demo(stack) if demo else stack.enter_context(opened_store(store))
-        named = Named(opened, study or (), audit or (), service, os.environ.get(SERVICE_KEY, ""))
+        named = NamedInputs(opened, study or (), audit or (), service, os.environ.get(SERVICE_KEY, ""))
         stack.callback(named.close)
         file = None if patterns is None else to_path(patterns)
-        run(Record(opened, "demo" if demo else None, file, named), access, host, port, told)
+        run(ViewedStore(opened, "demo" if demo else None, file, named), access, host, port, told)
 
 
 def _demo(stack: ExitStack) -> Store:

@@ -13,7 +13,7 @@ from turnwise.cli.output import note, print_json, print_table, rate_json, say
 from turnwise.cli.study import load_labelled
 
 if TYPE_CHECKING:
-    from turnwise.study.discovery import Baseline, Counts, Discovery, Gain, Half, Tested
+    from turnwise.study.discovery import Baseline, Discovery, HalfSize, MatchCounts, PatternGain, Tested
 
 
 def discover(
@@ -71,7 +71,7 @@ def as_json(found: Discovery) -> dict[str, Any]:
 
     names = {id(pattern): name for name, pattern in names_of(found).items()}
 
-    def size(half: Half) -> dict[str, int]:
+    def size(half: HalfSize) -> dict[str, int]:
         return {"attacks": half.attacks, "benign": half.benign, "groups": half.groups}
 
     def pattern(tested: Tested) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _baseline(baseline: Baseline) -> dict[str, Any]:
     }
 
 
-def _counts(counts: Counts) -> dict[str, Any]:
+def _counts(counts: MatchCounts) -> dict[str, Any]:
     return {
         "attacks": rate_json(counts.attacks),
         "benign": rate_json(counts.benign),
@@ -117,7 +117,7 @@ def _counts(counts: Counts) -> dict[str, Any]:
     }
 
 
-def _gain(gain: Gain) -> dict[str, Any]:
+def _gain(gain: PatternGain) -> dict[str, Any]:
     return {
         "together": rate_json(gain.together),
         "alone": rate_json(gain.alone),

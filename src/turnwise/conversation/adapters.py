@@ -12,7 +12,7 @@ from typing import Any, Final, Unpack
 
 from turnwise.conversation.conversation import Conversation
 from turnwise.conversation.json_values import json_object
-from turnwise.conversation.message_entries import Entry, Role, write_sharegpt
+from turnwise.conversation.message_entries import MessageEntry, Role, write_sharegpt
 from turnwise.conversation.message_formats import LEAD, OPENAI, SHAREGPT
 from turnwise.conversation.participants import ConversationArguments
 from turnwise.errors import ConversationError
@@ -182,7 +182,7 @@ def from_any(data: object) -> Conversation:
     raise ConversationError(f"not a conversation: {type(data).__name__}; use {ACCEPTED}")
 
 
-def _entries(raws: object) -> tuple[list[Entry], bool]:
+def _entries(raws: object) -> tuple[list[MessageEntry], bool]:
     """The entries of a list, and whether it is one of plain texts."""
     plain = isinstance(raws, list | tuple) and any(isinstance(raw, str) for raw in raws)
     return SHAREGPT.entries(_alternating(raws) if plain else raws), plain  # type: ignore[arg-type]

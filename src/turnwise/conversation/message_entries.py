@@ -75,7 +75,7 @@ _KIND = 30  # characters that the type of a content part has at most where it is
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MessageEntry:
     """One message, with a copy as it came; `text` is None where it has no words, such as a mere tool call."""
 
     role: Role
@@ -83,7 +83,7 @@ class Entry:
     raw: Any
 
 
-def read_openai(raw: object) -> Entry:
+def read_openai(raw: object) -> MessageEntry:
     """Read an OpenAI chat message; errors don't say which one it was."""
     if not isinstance(raw, Mapping):
         raise ConversationError(f"a message must be an object with role and content, not {type(raw).__name__}")
@@ -91,7 +91,7 @@ def read_openai(raw: object) -> Entry:
     if not isinstance(role, str) or role not in ROLES:
         raise ConversationError(f"unknown role {shown(role)}; known: {', '.join(Role)}")
     text = _text(raw, Role(role))
-    return Entry(Role(role), text, json_object(raw, "the message"))
+    return MessageEntry(Role(role), text, json_object(raw, "the message"))
 
 
 def write_openai(role: Role, text: str) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def write_openai(role: Role, text: str) -> dict[str, Any]:
     return {"role": role.value, "content": text}
 
 
-def read_sharegpt(raw: object) -> Entry:
+def read_sharegpt(raw: object) -> MessageEntry:
     """Read a ShareGPT entry, or an OpenAI message in its place; errors don't say which one it was."""
     if not isinstance(raw, Mapping):
         raise ConversationError(f"a message must be an object with from and value, not {type(raw).__name__}")
@@ -111,7 +111,9 @@ def read_sharegpt(raw: object) -> Entry:
     if not isinstance(value, str):
         raise ConversationError(f"value is {type(value).__name__}, not text")
     speaker = speaker.lower()
-    return Entry(SPEAKERS[speaker], None if speaker == _SHAREGPT_CALL else value, json_object(raw, "the entry"))
+    return MessageEntry(
+        SPEAKERS[speaker], None if speaker == _SHAREGPT_CALL else value, json_object(raw, "the entry")
+    )
 
 
 def write_sharegpt(role: Role, text: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from turnwise.conversation.message_entries import (
     TEXT_PARTS,
-    Entry,
+    MessageEntry,
     Role,
     has_calls,
     has_results,
@@ -26,7 +26,7 @@ from turnwise.conversation.message_entries import (
     write_openai,
     write_sharegpt,
 )
-from turnwise.conversation.tool_log import CALLS, RESULTS, TEXTS, Place, ToolLog
+from turnwise.conversation.tool_log import CALLS, RESULTS, TEXTS, MessagePlace, ToolLog
 from turnwise.conversation.turn import MESSAGE_KEYS, OPENAI_KEY, SHAREGPT_KEY, Side, Turn
 from turnwise.errors import ConversationError
 
@@ -48,7 +48,7 @@ def sendable(
     text must not go on, and `gone` the ids of calls that were left out so far, to which this turn's are added.
     """
     log = ToolLog(list(messages))
-    emptied: dict[int, set[Place]] = {}
+    emptied: dict[int, set[MessagePlace]] = {}
     dropped = {call.call_id for call in log.calls.values() if (CALLS, call.call_id) in withheld}
     for identity in dropped:
         place = log.calls[identity].place
@@ -70,7 +70,7 @@ def sendable(
     return kept
 
 
-def _without(message: dict[str, Any], places: Iterable[Place]) -> dict[str, Any]:
+def _without(message: dict[str, Any], places: Iterable[MessagePlace]) -> dict[str, Any]:
     left = dict(message)
     for key in {place.key for place in places}:
         indices = {place.at for place in places if place.key == key}
@@ -105,14 +105,14 @@ LEAD = "before"  # key of the messages before the first turn, in what a format k
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class MessageFormat:
     """A format of message lists."""
 
     key: str  # of metadata, under which it keeps what turns can't say
-    read: Callable[[object], Entry]
+    read: Callable[[object], MessageEntry]
     write: Callable[[Role, str], Any]
 
-    def entries(self, raws: object) -> list[Entry]:
+    def entries(self, raws: object) -> list[MessageEntry]:
         """Read a list of messages; errors name the place of a message, from 1."""
         if not isinstance(raws, list | tuple):
             raise ConversationError(f"expected a list of message objects, not {type(raws).__name__}")
@@ -126,7 +126,7 @@ class Format:
                 raise ConversationError(f"message {place}: {error}") from None
         return entries
 
-    def turns(self, entries: Iterable[Entry]) -> tuple[list[Any], list[Turn]]:
+    def turns(self, entries: Iterable[MessageEntry]) -> tuple[list[Any], list[Turn]]:
         """The messages before the first turn as they came, and the turns, without time stamps."""
         lead, slices = cut(entries)
         return [entry.raw for entry in lead], [
@@ -165,7 +165,7 @@ class Format:
             return raws
         return self._plain(turn.prompt, response if whole else None)
 
-    def kept(self, raws: object) -> list[Entry]:
+    def kept(self, raws: object) -> list[MessageEntry]:
         """What metadata holds under this format's key; nothing where it is not ours."""
         if raws is None:
             return []
@@ -175,7 +175,7 @@ class Format:
             return []
 
     @property
-    def _sources(self) -> tuple[Format, Format]:
+    def _sources(self) -> tuple[MessageFormat, MessageFormat]:
         """The formats that metadata may be kept in, this one first."""
         return (OPENAI, SHAREGPT) if self is OPENAI else (SHAREGPT, OPENAI)
 
@@ -203,7 +203,7 @@ class Format:
         ]
         return sendable(messages, withheld=withheld, silent=silent, gone=gone)
 
-    def _turn(self, number: int, entries: Items[Entry]) -> Turn:
+    def _turn(self, number: int, entries: Items[MessageEntry]) -> Turn:
         prompt, response = _texts(entries)
         raws = [entry.raw for entry in entries]
         metadata = {} if raws == self._plain(prompt, response) else {self.key: raws}
@@ -224,7 +224,7 @@ class Format:
                 return self._from(lead, source)
         return []
 
-    def _from(self, entries: Iterable[Entry], source: Format) -> list[Any]:
+    def _from(self, entries: Iterable[MessageEntry], source: MessageFormat) -> list[Any]:
         """Entries as messages of this format: its own as they came, of others the texts, for OpenAI calls too."""
         if source is self:
             return [entry.raw for entry in entries]
@@ -243,12 +243,14 @@ class Format:
         return log.messages
 
 
-OPENAI: Final = Format(key=OPENAI_KEY, read=read_openai, write=write_openai)  # OpenAI chat messages
-SHAREGPT: Final = Format(key=SHAREGPT_KEY, read=read_sharegpt, write=write_sharegpt)  # entries of ShareGPT items
+OPENAI: Final = MessageFormat(key=OPENAI_KEY, read=read_openai, write=write_openai)  # OpenAI chat messages
+SHAREGPT: Final = MessageFormat(
+    key=SHAREGPT_KEY, read=read_sharegpt, write=write_sharegpt
+)  # entries of ShareGPT items
 
 
 def messages_of_turn(turn: Turn, *, whole: bool = True) -> list[dict[str, Any]]:
-    """The messages of a turn in OpenAI's form, none of a mere empty prompt; `whole` as for `Format.slice`."""
+    """The messages of a turn in OpenAI's form, none of an empty prompt; `whole` as for `MessageFormat.slice`."""
     messages = OPENAI.slice(turn, whole=whole)
     return [] if messages == [write_openai(Role.USER, "")] else messages
 
@@ -292,10 +294,10 @@ def _without_words(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "content": parts}
 
 
-def cut(entries: Iterable[Entry]) -> tuple[list[Entry], list[list[Entry]]]:
+def cut(entries: Iterable[MessageEntry]) -> tuple[list[MessageEntry], list[list[MessageEntry]]]:
     """Split messages into those before the first turn and one list for each turn."""
-    lead: list[Entry] = []
-    slices: list[list[Entry]] = []
+    lead: list[MessageEntry] = []
+    slices: list[list[MessageEntry]] = []
     for entry in entries:
         # What a tool gave back is no prompt, though some formats have it in the user's name.
         only_results = entry.text is None and has_results(entry.raw)
@@ -307,7 +309,7 @@ def cut(entries: Iterable[Entry]) -> tuple[list[Entry], list[list[Entry]]]:
     return lead, slices
 
 
-def _texts(entries: Items[Entry], *, after_tools: bool = False) -> tuple[str, str | None]:
+def _texts(entries: Items[MessageEntry], *, after_tools: bool = False) -> tuple[str, str | None]:
     """Prompt and response in a turn's messages; with `after_tools`, only what was said after the last tool."""
     first = entries[0]
     prompt = first.text if first.role is Role.USER and first.text is not None else ""
@@ -316,7 +318,7 @@ def _texts(entries: Items[Entry], *, after_tools: bool = False) -> tuple[str, st
     return prompt, "\n".join(said) if said else None
 
 
-def last_step(entries: Items[Entry]) -> int:
+def last_step(entries: Items[MessageEntry]) -> int:
     """Index of the last message with a call or a result; -1 without one."""
     for at in reversed(range(len(entries))):
         if has_calls(entries[at].raw) or has_results(entries[at].raw):

@@ -24,7 +24,7 @@ _JOINABLE: Final = frozenset({"role", "content", "tool_calls"})
 """Keys of an assistant's message that a further call may join."""
 
 
-class Place(NamedTuple):
+class MessagePlace(NamedTuple):
     """Where a call or result stands: index of its message in the turn, key there, and index in a list there."""
 
     message: int
@@ -46,7 +46,7 @@ class ToolCall:
     call_id: str
     name: str
     arguments: str
-    place: Place
+    place: MessagePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class ToolResult:
     call_id: str
     name: str
     content: str
-    place: Place
+    place: MessagePlace
     alone: bool = False
 
 
@@ -122,9 +122,9 @@ class ToolLog:
         """Read the messages that were added since."""
         for at in range(self.read, len(self.messages)):
             for call in read_calls(self.messages[at]):
-                self._take_call(Place(at, call.key, call.at), call)
+                self._take_call(MessagePlace(at, call.key, call.at), call)
             for result in read_results(self.messages[at]):
-                self._take_result(Place(at, result.key, result.at), result)
+                self._take_result(MessagePlace(at, result.key, result.at), result)
         self.read = len(self.messages)
 
     def add_call(self, name: str, arguments: str, call_id: str | None = None) -> ToolCall:
@@ -138,7 +138,7 @@ class ToolLog:
         listed = last.get("tool_calls")
         last["tool_calls"] = [*listed, raw] if isinstance(listed, list) else [raw]
         self.read = len(self.messages)
-        place = Place(self.read - 1, "tool_calls", len(last["tool_calls"]) - 1)
+        place = MessagePlace(self.read - 1, "tool_calls", len(last["tool_calls"]) - 1)
         return self._take_call(place, RawStep("tool_calls", place.at, identity, name, arguments))
 
     def add_result(self, content: str, call_id: str | None = None, name: str | None = None) -> ToolResult:
@@ -151,7 +151,7 @@ class ToolLog:
         else:
             self.messages.append({"role": "tool", "tool_call_id": self._raw_id(call), "content": content})
         self.read = len(self.messages)
-        return self._answer(call, Place(self.read - 1, "content"), content)
+        return self._answer(call, MessagePlace(self.read - 1, "content"), content)
 
     def waiting(self, call_id: str | None, name: str | None = None) -> ToolCall | None:
         """The call that waits for a result: the latest of an id, the first of a name, or the first of all."""
@@ -191,7 +191,7 @@ class ToolLog:
         raw["id"] = call.call_id
         return call.call_id
 
-    def _take_call(self, place: Place, raw: RawStep) -> ToolCall:
+    def _take_call(self, place: MessagePlace, raw: RawStep) -> ToolCall:
         call = ToolCall(_free(raw.call_id or f"call_{len(self.calls) + 1}", self.calls), raw.name, raw.text, place)
         self.calls[call.call_id] = self._waiting[call.call_id] = call
         if raw.call_id:
@@ -199,7 +199,7 @@ class ToolLog:
         self._by_name.setdefault(call.name, []).append(call)
         return call
 
-    def _take_result(self, place: Place, raw: RawStep) -> None:
+    def _take_result(self, place: MessagePlace, raw: RawStep) -> None:
         call = self.waiting(raw.call_id, raw.name)
         if call is not None:
             self._answer(call, place, raw.text)
@@ -207,14 +207,14 @@ class ToolLog:
         identity = _free(raw.call_id or f"result_{len(self.results) + 1}", self.results)
         self.results[identity] = ToolResult(identity, raw.name, raw.text, place, alone=True)
 
-    def _answer(self, call: ToolCall, place: Place, content: str) -> ToolResult:
+    def _answer(self, call: ToolCall, place: MessagePlace, content: str) -> ToolResult:
         self._waiting.pop(call.call_id, None)
         identity = _free(call.call_id, self.results)
         result = self.results[identity] = ToolResult(identity, call.name, content, place)
         return result
 
 
-def _order(place: Place) -> tuple[int, int]:
+def _order(place: MessagePlace) -> tuple[int, int]:
     return place.message, -1 if place.at is None else place.at
 
 
@@ -228,12 +228,12 @@ def _free(name: str, taken: Mapping[str, Any]) -> str:
     return f"{name}#{number}"
 
 
-def _held(message: Mapping[str, Any], place: Place) -> Any:
+def _held(message: Mapping[str, Any], place: MessagePlace) -> Any:
     held = message[place.key]
     return held if place.at is None else held[place.at]
 
 
-def _set_arguments(message: dict[str, Any], place: Place, text: str) -> None:
+def _set_arguments(message: dict[str, Any], place: MessagePlace, text: str) -> None:
     held = _held(message, place)
     if not isinstance(held, dict):
         message[place.key] = text
@@ -257,7 +257,7 @@ def _as_object(text: str) -> Any:
     return read if isinstance(read, dict) else {"arguments": text}
 
 
-def _set_content(message: dict[str, Any], place: Place, text: str, *, whole: bool) -> None:
+def _set_content(message: dict[str, Any], place: MessagePlace, text: str, *, whole: bool) -> None:
     held, key = (message, place.key) if place.at is None else (_held(message, place), "content")
     content = held.get(key)
     if isinstance(content, list):

@@ -1,7 +1,7 @@
 """Data sets: files of conversations in many formats, read as sequences; a format is a row, or a loader."""
 
 from turnwise.datasets.annotated import (
-    Judged,
+    JudgedConversation,
     Judgement,
     Pair,
     Twin,
@@ -15,7 +15,7 @@ from turnwise.datasets.annotated import (
 from turnwise.datasets.format_row import Format
 from turnwise.datasets.generic_formats import to_line
 from turnwise.datasets.labels_and_roles import UNKNOWN_LABEL, USUAL_LABELS, unknown_label
-from turnwise.datasets.layout import Head
+from turnwise.datasets.layout import FileHead
 from turnwise.datasets.loader_kit import check_loader
 from turnwise.datasets.opening import DATASETS, dataset_loader, examples, get_loader, list_datasets, open_dataset
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions, RecordError
@@ -28,9 +28,9 @@ __all__ = [
     "USUAL_LABELS",
     "BadRecord",
     "DatasetInfo",
+    "FileHead",
     "Format",
-    "Head",
-    "Judged",
+    "JudgedConversation",
     "Judgement",
     "LoadOptions",
     "Loader",

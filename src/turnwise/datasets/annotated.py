@@ -156,7 +156,7 @@ def digests(conversation: Conversation, seen: Seen) -> dict[int, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedConversation:
     """A conversation with the judgements made of this very text, in turn order.
 
     ``void`` counts those that were made of another text, and left out.
@@ -167,7 +167,9 @@ class Judged:
     void: int
 
 
-def join_judgements(sequences: Iterable[Sequence], judgements: Iterable[Judgement]) -> Iterator[Judged]:
+def join_judgements(
+    sequences: Iterable[Sequence], judgements: Iterable[Judgement]
+) -> Iterator[JudgedConversation]:
     """Yield the sequences that were judged, each with the judgements that hold for its text."""
     by_id = by_conversation(judgements)
     for sequence in sequences:
@@ -176,7 +178,7 @@ def join_judgements(sequences: Iterable[Sequence], judgements: Iterable[Judgemen
         known = {seen: digests(sequence.conversation, seen) for seen in Seen}
         made = sorted(by_id[sequence.sequence_id], key=lambda judgement: judgement.turn)
         valid = tuple(one for one in made if known[one.seen].get(one.turn) == one.digest)
-        yield Judged(sequence, valid, len(made) - len(valid))
+        yield JudgedConversation(sequence, valid, len(made) - len(valid))
 
 
 def example_judgements(mode: str, second: bool = False) -> Path:

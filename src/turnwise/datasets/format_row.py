@@ -12,7 +12,7 @@ from turnwise._support.locations import to_path
 from turnwise.conversation import Label, Sequence, sharegpt_messages
 from turnwise.conversation.message_entries import SPEAKERS
 from turnwise.datasets.labels_and_roles import parse_label, parse_label_map, parse_role_map, with_roles
-from turnwise.datasets.layout import Head, data_stem
+from turnwise.datasets.layout import FileHead, data_stem
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
 from turnwise.datasets.record_loader import (
     USUAL_COLUMNS,
@@ -76,7 +76,7 @@ class Format:
     info: DatasetInfo
     fields: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
-    told_by: Callable[[Head], bool] | None = None
+    told_by: Callable[[FileHead], bool] | None = None
     shape: str = "messages"
     texts: str = ""
     prompt: str = "prompt"
@@ -107,7 +107,7 @@ class FormatLoader(RecordLoader):
         self.format = format
         self.info = format.info
 
-    def sniff(self, head: Head) -> bool:
+    def sniff(self, head: FileHead) -> bool:
         row = self.format
         if not head.fields.issuperset(row.fields) or not head.fields.isdisjoint(row.without):
             return False

@@ -12,7 +12,7 @@ from typing import Any, Final
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets.format_row import Format
 from turnwise.datasets.labels_and_roles import UnknownLabelError, read_label, unknown_role, usual_role, with_roles
-from turnwise.datasets.layout import Head, is_message
+from turnwise.datasets.layout import FileHead, is_message
 from turnwise.datasets.protocol import SEE_SOURCE, BadRecord, DatasetInfo, LoadOptions, RecordError
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder, UniqueIds, find_column
 from turnwise.datasets.records import (
@@ -64,12 +64,12 @@ def _turnwise(record: Any, builder: SequenceBuilder) -> Sequence:
     )
 
 
-def _is_turnwise(head: Head) -> bool:
+def _is_turnwise(head: FileHead) -> bool:
     turns = head.records[0]["turns"]
     return isinstance(turns, list) and bool(turns) and is_message(turns[0])
 
 
-def _has_messages(head: Head) -> bool:
+def _has_messages(head: FileHead) -> bool:
     """Whether records are lists of messages, or have such a list, or the JSON of one in a table."""
     first = head.records[0] if head.records else None
     if not isinstance(first, dict):
@@ -85,7 +85,7 @@ def _are_messages(value: object) -> bool:
     return isinstance(value, list) and bool(value) and is_message(value[0]) and "role" in value[0]
 
 
-def _has_entries(head: Head) -> bool:
+def _has_entries(head: FileHead) -> bool:
     entries = head.records[0]["conversations"]
     return isinstance(entries, list) and bool(entries) and (isinstance(entries[0], str) or is_message(entries[0]))
 
@@ -95,7 +95,7 @@ def _benign_by_name(_: Mapping[str, Any], builder: SequenceBuilder) -> Mapping[s
     return {"default": Label.BENIGN} if _BENIGN_SET in names else {}
 
 
-def _is_exchange(head: Head) -> bool:
+def _is_exchange(head: FileHead) -> bool:
     return all(isinstance(head.records[0][name], str) for name in ("prompt", "response"))
 
 
@@ -228,7 +228,7 @@ class _Rows:
     bad: BadRecord | None = None  # the row because of which it is left out
 
 
-class Turns(RecordLoader):
+class TurnRows(RecordLoader):
     """Rows in any order, so all are held. A conversation with a bad row is left out: without it, it is another."""
 
     info = DatasetInfo(
@@ -244,7 +244,7 @@ class Turns(RecordLoader):
         roles=True,
     )
 
-    def sniff(self, head: Head) -> bool:
+    def sniff(self, head: FileHead) -> bool:
         rows = [row for row in head.records if isinstance(row, dict)]
         if not rows or len(rows) < len(head.records):
             return False

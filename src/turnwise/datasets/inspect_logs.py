@@ -11,7 +11,7 @@ from zipfile import BadZipFile, ZipFile
 
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets.files import MAX_LINE
-from turnwise.datasets.layout import Head, Layout
+from turnwise.datasets.layout import FileHead, Layout
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
 from turnwise.datasets.record_loader import SequenceBuilder, UniqueIds
 from turnwise.errors import ConversationError, DatasetError
@@ -40,7 +40,7 @@ class InspectLogs:
         directory=True,
     )
 
-    def sniff(self, head: Head) -> bool:
+    def sniff(self, head: FileHead) -> bool:
         if head.layout is Layout.FOLDER:
             return any(Path(head.path).glob(f"*{ENDING}"))
         if head.layout is Layout.ARCHIVE:

@@ -77,7 +77,7 @@ class Layout(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class FileHead:
     """The beginning of a file.
 
     Args:
@@ -105,7 +105,7 @@ class Head:
         return frozenset(first) if isinstance(first, dict) else frozenset()
 
 
-def read_head(path: str, encoding: str | None = None) -> Head:
+def read_head(path: str, encoding: str | None = None) -> FileHead:
     """Look at the beginning of a file or folder; DatasetError where there is none, or it is empty or no text."""
     name = data_name(path)
     if Path(path).is_dir():
@@ -117,17 +117,17 @@ def read_head(path: str, encoding: str | None = None) -> Head:
             raise DatasetError(f"{path} is a pipe, and Parquet is read from a file alone: save it to one first")
         return _head(path, name, data, BufferedReader(PartsReader(chain([data], parts_of(stream)), stream)))
     if name.endswith(_ARCHIVES) and is_zip(path):
-        return Head(path, name, Layout.ARCHIVE, ())
+        return FileHead(path, name, Layout.ARCHIVE, ())
     with open_binary(path, encoding) as stream:
         data = _start(stream)
     if data.startswith(PARQUET_MAGIC):
-        return Head(path, name, Layout.PARQUET, tuple(map(parse_json, parquet_lines(path, (0, RECORDS)))))
+        return FileHead(path, name, Layout.PARQUET, tuple(map(parse_json, parquet_lines(path, (0, RECORDS)))))
     if _is_protobuf(data):
-        return Head(path, name, Layout.PROTOBUF, ())
+        return FileHead(path, name, Layout.PROTOBUF, ())
     return replace(_head(path, name, data), encoding=encoding)
 
 
-def _head(path: str, name: str, data: bytes, stream: BufferedReader | None = None) -> Head:
+def _head(path: str, name: str, data: bytes, stream: BufferedReader | None = None) -> FileHead:
     if not data.strip():
         raise DatasetError(f"{path} is empty: there is nothing to read")
     if data.startswith(_UTF16):
@@ -141,9 +141,9 @@ def _head(path: str, name: str, data: bytes, stream: BufferedReader | None = Non
         except UnicodeDecodeError:
             raise DatasetError(f"{path}, line 1: the names of the columns are {NOT_UTF8}") from None
         delimiter = next((one for one in delimiters if one in line), delimiters[0])
-        return Head(path, name, Layout.TABLE, first_rows(data, delimiter, RECORDS), delimiter, stream)
+        return FileHead(path, name, Layout.TABLE, first_rows(data, delimiter, RECORDS), delimiter, stream)
     layout = _layout(data)
-    return Head(path, name, layout, _records(data, layout), stream=stream)
+    return FileHead(path, name, layout, _records(data, layout), stream=stream)
 
 
 def _is_protobuf(data: bytes) -> bool:
@@ -246,17 +246,17 @@ def _items(data: bytes, prefix: str) -> Iterator[Any]:
         return
 
 
-def _folder(path: str, name: str, encoding: str | None) -> Head:
+def _folder(path: str, name: str, encoding: str | None) -> FileHead:
     def files(names: Iterable[Path]) -> list[Path]:
         return sorted(file for file in names if file.is_file() and not file.name.startswith("."))
 
     there = files(Path(path).iterdir()) or files(Path(path).rglob("*.jsonl"))
     if not there:
         raise DatasetError(f"{path} is a folder without files: check the path")
-    return Head(path, name, Layout.FOLDER, read_head(str(there[0]), encoding).records, encoding=encoding)
+    return FileHead(path, name, Layout.FOLDER, read_head(str(there[0]), encoding).records, encoding=encoding)
 
 
-def read_records(head: Head) -> Iterator[ParsedRecord | BadRecord]:
+def read_records(head: FileHead) -> Iterator[ParsedRecord | BadRecord]:
     """Yield the records of a file in order, holding one at a time; not those of a folder or archive."""
     if head.layout is Layout.ARCHIVE:
         raise DatasetError(f"{head.path} is a zip archive, which this format can't read: unpack it first")
@@ -282,5 +282,5 @@ def read_records(head: Head) -> Iterator[ParsedRecord | BadRecord]:
             yield from read_items(stream, "item" if head.layout is Layout.ARRAY else "")
 
 
-def _opened(head: Head) -> AbstractContextManager[BufferedReader]:
+def _opened(head: FileHead) -> AbstractContextManager[BufferedReader]:
     return open_binary(head.path, head.encoding) if head.stream is None else head.stream

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets.generic_formats import to_line
-from turnwise.datasets.layout import Head, Layout, read_head
+from turnwise.datasets.layout import FileHead, Layout, read_head
 from turnwise.datasets.opening import get_loader
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions
 from turnwise.errors import DatasetError
@@ -82,9 +82,11 @@ def _check_sniff(loader: Loader, path: Path) -> None:
     _demand(loader.sniff(read_head(str(path))) is True, "sniff", f"{path.name} is not told to be of its format")
     for record in _ODD_RECORDS:
         for layout in Layout:
-            head = Head("other", "other", layout, (record,))
+            head = FileHead("other", "other", layout, (record,))
             _demand(loader.sniff(head) is False, "sniff", f"{record!r} is taken for a record of its format")
-    _demand(loader.sniff(Head("other", "other", Layout.LINES, ())) is False, "sniff", "no record is taken for one")
+    _demand(
+        loader.sniff(FileHead("other", "other", Layout.LINES, ())) is False, "sniff", "no record is taken for one"
+    )
 
 
 def _check_sequences(read: Ordered[Sequence | BadRecord]) -> None:

@@ -23,7 +23,7 @@ from turnwise.datasets.labels_and_roles import (
     read_role,
     usual_role,
 )
-from turnwise.datasets.layout import RECORDS, Head, Layout, read_head, read_records
+from turnwise.datasets.layout import RECORDS, FileHead, Layout, read_head, read_records
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions
 from turnwise.datasets.published_formats import PUBLISHED
 from turnwise.datasets.record_loader import RecordLoader, find_column
@@ -212,7 +212,7 @@ def load_options(
     )
 
 
-def detect_format(head: Head, options: LoadOptions | None = None) -> Loader:
+def detect_format(head: FileHead, options: LoadOptions | None = None) -> Loader:
     """Return the loader of the one format that a file is certainly of; a DatasetError lists the choice."""
     options = options or LoadOptions()
     named = options.columns
@@ -260,7 +260,7 @@ def _in_usual_words(record: Any, options: LoadOptions) -> Any:
     return usual
 
 
-def _unknown_role(head: Head) -> str | None:
+def _unknown_role(head: FileHead) -> str | None:
     """The role that alone keeps rows from being read as messages; None where it is not that."""
     for row in head.records:
         columns = [find_column(row, what) if isinstance(row, dict) else None for what in ("id", "role", "text")]
@@ -280,7 +280,7 @@ def check_columns(info: DatasetInfo, options: LoadOptions) -> None:
         raise UsageError(f"columns: the format {info.name} has no column {unknown[0]!r}; {hint}")
 
 
-def _seen(head: Head) -> str:
+def _seen(head: FileHead) -> str:
     if not head.records:
         return f"its first lines, none of which is JSON of at most {MAX_LINE >> 20} MiB"
     if not head.fields:
@@ -317,7 +317,7 @@ def _from_hub(name: str, format: str | None, options: LoadOptions) -> Iterator[S
     first = list(islice(rows, RECORDS))
     if not first:
         raise DatasetError(f"hf:{name} has no rows: check its split and config")
-    head = Head(path, path.rpartition("/")[2].lower(), Layout.PARQUET, tuple(first))
+    head = FileHead(path, path.rpartition("/")[2].lower(), Layout.PARQUET, tuple(first))
     loader = detect_format(head, options) if format is None else get_loader(format)
     check_columns(loader.info, options)
     if not isinstance(loader, RecordLoader):

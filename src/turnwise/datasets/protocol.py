@@ -10,7 +10,7 @@ from turnwise.conversation import Label, Sequence
 from turnwise.errors import DatasetError
 
 if TYPE_CHECKING:
-    from turnwise.datasets.layout import Head
+    from turnwise.datasets.layout import FileHead
 
 SEE_SOURCE = "none stated that we know of: see the source"
 """Licence of a data set whose terms we could not find."""
@@ -103,7 +103,7 @@ class Loader(Protocol):
     def info(self) -> DatasetInfo:
         """What a person should know of the data set."""
 
-    def sniff(self, head: Head, /) -> bool:
+    def sniff(self, head: FileHead, /) -> bool:
         """Return whether the file is certainly of this format.
 
         Say yes only where it is safe: taking one data set for another would give its conversations a wrong label.

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets.format_row import Format
-from turnwise.datasets.layout import Head, Layout, data_stem, is_message
+from turnwise.datasets.layout import FileHead, Layout, data_stem, is_message
 from turnwise.datasets.protocol import SEE_SOURCE, DatasetInfo, RecordError
 from turnwise.datasets.record_loader import SequenceBuilder
 from turnwise.datasets.records import as_object, checked_messages, field, kind, optional_text, parse_json, pick
@@ -19,10 +19,10 @@ def _kept(*names: str, **renamed: str) -> dict[str, str]:
     return {**{name: name for name in names}, **renamed}
 
 
-def _begins_with(name: str, fits: Callable[[Any], bool]) -> Callable[[Head], bool]:
+def _begins_with(name: str, fits: Callable[[Any], bool]) -> Callable[[FileHead], bool]:
     """Whether a field of the first record is a list whose first item fits."""
 
-    def told_by(head: Head) -> bool:
+    def told_by(head: FileHead) -> bool:
         items = head.records[0][name]
         return isinstance(items, list) and bool(items) and fits(items[0])
 
@@ -36,7 +36,7 @@ def _goal(record: Mapping[str, Any], _: SequenceBuilder) -> Mapping[str, Any]:
 _OF_ACTOR = _kept("category", "query_id", "relationship", actor="actor_name")
 
 
-def _is_cosafe(head: Head) -> bool:
+def _is_cosafe(head: FileHead) -> bool:
     first = head.records[0] if head.records else None
     if head.layout is not Layout.LINES or not isinstance(first, list) or not first or not is_message(first[0]):
         return False
@@ -108,7 +108,7 @@ def _tensortrust(record: Any, builder: SequenceBuilder) -> Sequence:
 _HUMAN, _ASSISTANT = _SPEAKERS = ("\n\nHuman:", "\n\nAssistant:")
 
 
-def _is_hhrlhf(head: Head) -> bool:
+def _is_hhrlhf(head: FileHead) -> bool:
     chosen = head.records[0]["chosen"]
     return isinstance(chosen, str) and chosen.startswith(_SPEAKERS)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.layout import Head
+from turnwise.datasets.layout import FileHead
 from turnwise.datasets.protocol import SEE_SOURCE, BadRecord, DatasetInfo, LoadOptions, RecordError
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder, UniqueIds
 from turnwise.datasets.records import ParsedRecord, as_object, field, optional_text, parse_json, pick
@@ -39,7 +39,7 @@ class MuTual(RecordLoader):
         directory=True,
     )
 
-    def sniff(self, head: Head) -> bool:
+    def sniff(self, head: FileHead) -> bool:
         article = head.records[0]["article"] if {"article", "options", "answers"} <= head.fields else None
         return isinstance(article, str) and bool(_MAN_OR_WOMAN.match(article.lstrip()))
 
@@ -100,7 +100,7 @@ class OpenAssistant(RecordLoader):
         'line a message {"message_id", "parent_id", "role": "prompter" or "assistant", "text"}',
     )
 
-    def sniff(self, head: Head) -> bool:
+    def sniff(self, head: FileHead) -> bool:
         fields = head.fields
         return (
             {"message_tree_id", "prompt"} <= fields

@@ -9,7 +9,7 @@ from typing import Any, Final, Required, TypedDict, Unpack
 
 from turnwise.conversation import Conversation, Label, Sequence, from_messages
 from turnwise.datasets.labels_and_roles import UNKNOWN_LABEL, UnknownLabelError, read_label
-from turnwise.datasets.layout import Head, data_stem, read_head, read_records
+from turnwise.datasets.layout import FileHead, data_stem, read_head, read_records
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
 from turnwise.datasets.records import ParsedRecord, kind
 from turnwise.errors import ConversationError
@@ -184,7 +184,7 @@ class RecordLoader(ABC):
     info: DatasetInfo
 
     @abstractmethod
-    def sniff(self, head: Head) -> bool:
+    def sniff(self, head: FileHead) -> bool:
         """Return whether the file is certainly of this format; see `Loader.sniff`."""
 
     @abstractmethod

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from turnwise.detectors.base import FIRED_AT, Limited, check_number, latch, silence
 from turnwise.detectors.protocol import Signal, State
 from turnwise.errors import DetectorError
-from turnwise.patterns import Evaluator, Kind, parse_expression
+from turnwise.patterns import Evaluator, ValueKind, parse_expression
 from turnwise.patterns.series import Series
 from turnwise.scoring import TurnScores
 
@@ -75,7 +75,7 @@ class Pattern(Limited):
 
     def update(self, state: State, scores: TurnScores) -> Signal:
         holds, margin, value = self._evaluator.update(state[_PATTERN], scores)
-        is_number = self._evaluator.expression.kind is Kind.NUMBER
+        is_number = self._evaluator.expression.kind is ValueKind.NUMBER
         known = value if is_number else CERTAIN if holds and margin is None else margin
         if known is None:
             return silence(state, scores.turn, f"{self.expression} can't be told")

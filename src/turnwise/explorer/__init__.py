@@ -10,12 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from turnwise.explorer.access import Access, Gate
+    from turnwise.explorer.access import Access, AccessGate
     from turnwise.explorer.data import overview, question
-    from turnwise.explorer.data.answers import Answers, Filter, Found
+    from turnwise.explorer.data.answers import Answers, Filter, SequencePage
     from turnwise.explorer.data.conversations import lay_beside, partners, read_chat
     from turnwise.explorer.data.flags import rule_of
-    from turnwise.explorer.data.record import SERVICE_KEY, Named, Record
+    from turnwise.explorer.data.record import SERVICE_KEY, NamedInputs, ViewedStore
     from turnwise.explorer.data.studies import FinishedStudy, find_studies
     from turnwise.explorer.data.trial import MOST_TEXT, Trial, Trials, read_pasted
     from turnwise.explorer.data.turn_scoring import Judging, given_by, judging, next_conversation, score_again
@@ -31,18 +31,18 @@ __all__ = [
     "TERMS",
     "VIEWS",
     "Access",
+    "AccessGate",
     "Answers",
     "AuditWatch",
     "Filter",
     "FinishedStudy",
-    "Found",
-    "Gate",
     "Judging",
-    "Named",
-    "Record",
+    "NamedInputs",
+    "SequencePage",
     "ServiceWatch",
     "Trial",
     "Trials",
+    "ViewedStore",
     "WordIndex",
     "access_for",
     "excerpt",
@@ -75,12 +75,12 @@ TERMS: Final[Mapping[str, str]] = {
 """Meanings by word, in the order in which they are read: for hints, the help, and docs/glossary.md."""
 
 _LAZY: Final = {
-    "turnwise.explorer.access": ("Access", "Gate"),
-    "turnwise.explorer.data.answers": ("Answers", "Filter", "Found"),
+    "turnwise.explorer.access": ("Access", "AccessGate"),
+    "turnwise.explorer.data.answers": ("Answers", "Filter", "SequencePage"),
     "turnwise.explorer.data.conversations": ("lay_beside", "partners", "read_chat"),
     "turnwise.explorer.data.flags": ("rule_of",),
     "turnwise.explorer.data.turn_scoring": ("Judging", "given_by", "judging", "next_conversation", "score_again"),
-    "turnwise.explorer.data.record": ("SERVICE_KEY", "Named", "Record"),
+    "turnwise.explorer.data.record": ("SERVICE_KEY", "NamedInputs", "ViewedStore"),
     "turnwise.explorer.data.studies": ("FinishedStudy", "find_studies"),
     "turnwise.explorer.data.trial": ("MOST_TEXT", "Trial", "Trials", "read_pasted"),
     "turnwise.explorer.data.watch": ("AuditWatch", "ServiceWatch"),

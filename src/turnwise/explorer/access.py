@@ -90,7 +90,7 @@ class Access:
         return response
 
 
-class Gate:
+class AccessGate:
     """ASGI middleware before everything else: who is not let in sees nothing, not even what views there are."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:

@@ -18,9 +18,9 @@ from starlette.types import ASGIApp
 
 from turnwise._support.visible import visible
 from turnwise.errors import TurnwiseError, UsageError
-from turnwise.explorer.access import Access, Gate
+from turnwise.explorer.access import Access, AccessGate
 from turnwise.explorer.data.answers import Answers
-from turnwise.explorer.data.record import Record
+from turnwise.explorer.data.record import ViewedStore
 from turnwise.explorer.pages import THEME, VIEWS, Page, View, header, offer_exports
 from turnwise.explorer.parts import failed, heading, text
 from turnwise.runs.inbox import inbox
@@ -44,7 +44,7 @@ def access_for(host: str, password: str | None) -> Access:
     return Access(password)
 
 
-def explore(record: Record, access: Access, host: str, port: int, told: Callable[[str], None]) -> None:
+def explore(record: ViewedStore, access: Access, host: str, port: int, told: Callable[[str], None]) -> None:
     """Serve until a signal ends it; port 0 is a free one, and `told` hears the address once it listens."""
     import uvicorn
 
@@ -60,7 +60,7 @@ def explore(record: Record, access: Access, host: str, port: int, told: Callable
         uvicorn.Server(config).run(sockets=[opened])
 
 
-def _warm_up(record: Record) -> None:
+def _warm_up(record: ViewedStore) -> None:
     """Load what the first page needs, and read what it shows once, while the browser comes."""
     try:
         VIEWS[0].builder()
@@ -118,7 +118,7 @@ def create_app(answers: Answers, access: Access) -> ASGIApp:
         reconnect_timeout=10.0,
     )
     pages.config.quasar_config["loadingBar"]["skipHijack"] = True  # a bar without a name, which nobody needs
-    return Gate(outer, access)
+    return AccessGate(outer, access)
 
 
 def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # NiceGUI reads the signature of what it returns

@@ -16,12 +16,12 @@ from turnwise.forensics.evidence import evidence
 from turnwise.guard.audit.chain import ranges
 from turnwise.guard.finding import Action, TextKind
 from turnwise.guard.rate_limits import refusals_of
-from turnwise.guard.results import Detail, Path, Status
+from turnwise.guard.results import Detail, GuardrailStatus, Path
 from turnwise.guard.step import DROPPED
 from turnwise.guard.turn_checks import DriftData, TextCheck, checks_of_turn, drift_in
 from turnwise.guard.written_values import INITIATOR, shown_key
 from turnwise.scoring import Score
-from turnwise.sessions import Outcome, Outcomes, Stance, outcome_of
+from turnwise.sessions import Outcomes, ReplyOutcome, Stance, outcome_of
 
 _SIDES: Final = tuple(map(str, TextKind))
 
@@ -54,7 +54,7 @@ class _Check(NamedTuple):
         stance = self.text.stance
         return stance.to_dict() if isinstance(stance, Stance) else stance
 
-    def of(self, status: Status) -> list[str]:
+    def of(self, status: GuardrailStatus) -> list[str]:
         """``"name: reason"`` of the guardrails with a status."""
         return [f"{name}: {one.reason}" for name, one in self.text.details.items() if one.status is status]
 
@@ -138,8 +138,8 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
             **{f"{side}_checks": sum(check.side == side for check in checks) for side in _SIDES},
             "blocked_turns": len({turn for turns in blocked.values() for turn in turns}),
             "warned_turns": len({turn for turns in warned.values() for turn in turns}),
-            "failures": sum(len(check.of(Status.FAILED)) for check in checks),
-            "not_read": sum(len(check.of(Status.NOT_READ)) for check in checks),
+            "failures": sum(len(check.of(GuardrailStatus.FAILED)) for check in checks),
+            "not_read": sum(len(check.of(GuardrailStatus.NOT_READ)) for check in checks),
             "rate_limited": refused,
         },
         "blocked_turns": blocked,
@@ -180,7 +180,7 @@ def _outcomes(
     unscored = tuple(turn.number for turn in turns if turn.complete and turn.number not in found)
     nearest = max(points, key=lambda point: max((one["F"] for one in point.kept.scores.values()), default=-1.0))
     outcomes = Outcomes(found, unscored, nearest.turn)
-    gave_way = [turn for turn, one in found.items() if one is Outcome.GAVE_WAY]
+    gave_way = [turn for turn, one in found.items() if one is ReplyOutcome.GAVE_WAY]
     return {
         **outcomes.to_dict(alarm=alarm),
         "held": [turn for turn in gave_way if turn in held],
@@ -247,8 +247,8 @@ def _entry(check: _Check, turn: Turn, *, texts: bool) -> dict[str, Any]:
         "blocked": text.blocked,
         "reasons": text.reasons,
         "warnings": text.warnings,
-        "failures": check.of(Status.FAILED),
-        "unread": check.of(Status.NOT_READ),
+        "failures": check.of(GuardrailStatus.FAILED),
+        "unread": check.of(GuardrailStatus.NOT_READ),
         "redacted": [name for name, detail in text.details.items() if detail.redactions],
         "stance": check.stance.get("mode") if check.stance else None,
         **({} if text.call_id is None else {"tool": text.tool, "call_id": text.call_id}),
@@ -345,15 +345,15 @@ def _guardrails(checks: Iterable[_Check]) -> dict[str, dict[str, Any]]:
 def _counts(details: list[tuple[int, Detail]]) -> dict[str, Any]:
     said = [detail for _, detail in details]
     counts: dict[str, Any] = {
-        **{str(status): sum(one.status is status for one in said) for status in Status},
+        **{str(status): sum(one.status is status for one in said) for status in GuardrailStatus},
         "total_firings": sum(one.found for one in said),
         "blocks": sum(one.blocked for one in said),
         "warnings": sum(one.warned for one in said),
         "logged": sum(one.action is Action.LOG for one in said),
     }
-    failed = [one for one in said if one.status is Status.FAILED]
+    failed = [one for one in said if one.status is GuardrailStatus.FAILED]
     kinds = Counter(redaction.kind for one in said for redaction in one.redactions)
-    ran = [one.seconds for one in said if one.status is not Status.SKIPPED]
+    ran = [one.seconds for one in said if one.status is not GuardrailStatus.SKIPPED]
     fired = sorted(turn for turn, detail in details if detail.found)
     return {
         **counts,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from turnwise.guard.audit.record import pseudonym
 from turnwise.guard.finding import Action
-from turnwise.guard.results import Status
+from turnwise.guard.results import GuardrailStatus
 from turnwise.linear_regex import LinearRegex
 
 _VERBS: Final = {Action.BLOCK: "blocked", Action.REDACT: "redacted", Action.WARN: "warned", Action.LOG: "logged"}
@@ -69,7 +69,7 @@ def _pieces(
     event: Mapping[str, Any], stance: Mapping[str, Any], names: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     for name, detail in (event.get("guardrails") or {}).items():
-        if detail.get("status") != Status.EVALUATED or not detail.get("found"):
+        if detail.get("status") != GuardrailStatus.EVALUATED or not detail.get("found"):
             continue
         did = "corrected" if event.get("kind") == "correction" else None
         did = did or ("blocked" if detail.get("blocked") else _VERBS.get(detail.get("action"), "found"))

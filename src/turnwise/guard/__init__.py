@@ -46,7 +46,7 @@ from turnwise.guard.guardrail import (
 )
 from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
-from turnwise.guard.results import Correction, Detail, GuardrailBlocked, Outcome, PipelineResult, Status
+from turnwise.guard.results import Correction, Detail, GuardrailBlocked, GuardrailStatus, Outcome, PipelineResult
 from turnwise.guard.setup import Mode
 from turnwise.guard.state import (
     RedisStateStore,
@@ -88,6 +88,7 @@ __all__ = [
     "GuardrailBlocked",
     "GuardrailInfo",
     "GuardrailPipeline",
+    "GuardrailStatus",
     "MemoryStateStore",
     "Mode",
     "NoConversation",
@@ -101,7 +102,6 @@ __all__ = [
     "SqliteStateStore",
     "StateStatus",
     "StateStore",
-    "Status",
     "Step",
     "TextKind",
     "ToolText",

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from turnwise.conversation import Conversation, Turn
 from turnwise.errors import GuardError
 from turnwise.guard.finding import TextKind
-from turnwise.guard.messages.checking import Named, check_last, open_listed_stream
+from turnwise.guard.messages.checking import ListClaim, check_last, open_listed_stream
 from turnwise.guard.results import PipelineResult
 from turnwise.guard.setup import Setup
 from turnwise.guard.step import CheckRun, afinish, finish
@@ -382,7 +382,7 @@ class Checks:
             ConversationError: an empty list, or a message that is none.
             GuardError: as for `check_messages`.
         """
-        named = Named(conversation_id, conversation, after, recognised, scope)
+        named = ListClaim(conversation_id, conversation, after, recognised, scope)
         return OutputStream(*finish(open_listed_stream(self._setup, messages, session_id, metadata, named)))
 
     async def astream_messages(
@@ -398,7 +398,7 @@ class Checks:
         scope: str | None = None,
     ) -> AsyncOutputStream:
         """Open the reply to a list of messages, for async code; see `stream_messages`."""
-        named = Named(conversation_id, conversation, after, recognised, scope)
+        named = ListClaim(conversation_id, conversation, after, recognised, scope)
         run = open_listed_stream(self._setup, messages, session_id, metadata, named, here=False)
         return AsyncOutputStream(*await afinish(run))
 
@@ -451,7 +451,7 @@ class Checks:
             GuardError: the last message is of another role, or holds nothing; or a conversation is named, and the
                 state store keeps none.
         """
-        named = Named(conversation_id, conversation, after, recognised, scope)
+        named = ListClaim(conversation_id, conversation, after, recognised, scope)
         given = {"key": key, "role": role, "session_id": session_id, "metadata": metadata}
         return finish(check_last(self._setup, messages, named, given))
 
@@ -470,7 +470,7 @@ class Checks:
         scope: str | None = None,
     ) -> PipelineResult:
         """Check what came last as `check_messages` does, without blocking the event loop."""
-        named = Named(conversation_id, conversation, after, recognised, scope)
+        named = ListClaim(conversation_id, conversation, after, recognised, scope)
         given = {"key": key, "role": role, "session_id": session_id, "metadata": metadata}
         return await afinish(check_last(self._setup, messages, named, given, here=False))
 

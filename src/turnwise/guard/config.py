@@ -58,7 +58,7 @@ class StepSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class GuardrailEntry:
     """A guardrail of a configuration, not built yet; `kind` is its registered name or the guardrail itself."""
 
     kind: str | Guardrail
@@ -109,7 +109,7 @@ class Config:
     rate_limits: RateLimits = field(default_factory=RateLimits)
     audit: AuditSettings | None = None
     state: StateSettings | None = None
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[GuardrailEntry, ...] = ()
     lines: Lines = field(default=NO_LINES, repr=False, compare=False)
     folder: Path | None = field(default=None, repr=False, compare=False)
 
@@ -198,24 +198,24 @@ class Config:
         return tuple(steps)
 
 
-def read_entry(item: object, place: Place, lines: Lines) -> Entry:
+def read_entry(item: object, place: Place, lines: Lines) -> GuardrailEntry:
     """Read ``name``, ``{name: {setting: value}}`` or ``{use: name, setting: value}``; a name may be the thing."""
     if inspect.isfunction(item):
         item = guardrail_of(item)()
     if isinstance(item, str | Guardrail):
-        return Entry(item, place, {})
+        return GuardrailEntry(item, place, {})
     if isinstance(item, Mapping) and "use" in item:
         kind = guardrail_of(item["use"])() if inspect.isfunction(item["use"]) else item["use"]
         if isinstance(kind, str | Guardrail):
-            return Entry(kind, place, {key: value for key, value in item.items() if key != "use"})
+            return GuardrailEntry(kind, place, {key: value for key, value in item.items() if key != "use"})
     elif isinstance(item, Mapping) and len(item) == 1:
         ((kind, settings),) = item.items()
         if isinstance(kind, str) and (settings is None or isinstance(settings, Mapping)):
-            return Entry(kind, (*place, kind), dict(settings or {}))
+            return GuardrailEntry(kind, (*place, kind), dict(settings or {}))
     raise lines.error(place, "a guardrail is its name, or its name with settings: `- pii: {action: warn}`")
 
 
-def build_step(entry: Entry, lines: Lines, folder: Path | None) -> Step:
+def build_step(entry: GuardrailEntry, lines: Lines, folder: Path | None) -> Step:
     """Build a guardrail; files that its settings name are relative to `folder`, or to where the program runs."""
     common = StepSettings.__dataclass_fields__
     shared = {key: value for key, value in entry.settings.items() if key in common}
@@ -316,7 +316,7 @@ def with_observer(config: Config, observer: str) -> Config:
 
     screen, judge = screen_and_judge(observer)
     given = {"observer": screen, **({"second_look": judge} if judge else {})}
-    entries: list[Entry] = []
+    entries: list[GuardrailEntry] = []
     found = False
     for entry in config.entries:
         known = inspect.signature(GUARDRAILS.get(entry.kind)).parameters if isinstance(entry.kind, str) else {}

@@ -24,7 +24,7 @@ from turnwise.sessions import Sessions, Stance, StateStore
 
 if TYPE_CHECKING:
     from turnwise.guard.results import Correction, Detail
-    from turnwise.guard.state.stores import Work
+    from turnwise.guard.state.stores import StateTransaction
     from turnwise.guard.tool_texts import Arguments
 
 Value = TypeVar("Value")
@@ -89,7 +89,7 @@ class Check:
     more: bool = False
     alone: bool = False
     redact_before: list[EarlierPart] = field(default_factory=list)
-    state: Work | None = None
+    state: StateTransaction | None = None
     deadline: Deadline | None = None
     person: str = ""
     afterwards: list[Callable[[Callable[[Correction], None]], None]] = field(default_factory=list)

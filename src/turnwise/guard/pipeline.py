@@ -22,7 +22,7 @@ from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.messages.sendable import sendable
 from turnwise.guard.names import digest_of
 from turnwise.guard.results import Correction, PipelineResult
-from turnwise.guard.setup import Given, Mode, Setup
+from turnwise.guard.setup import Mode, Overrides, Setup
 from turnwise.guard.state.settings import StateStatus
 from turnwise.guard.step import Step
 from turnwise.guard.texts import session_of
@@ -68,10 +68,10 @@ class GuardrailPipeline(Checks):
         audit: AuditSink | str | PathLike[str] | None = None,
         state_store: StateStore | None = None,
         on_correction: Callable[[Correction], None] | None = None,
-        _given: Given | None = None,
+        _given: Overrides | None = None,
     ) -> None:
         self._clock = clock
-        self._given = _given or Given(_opened(audit, clock), state_store, on_correction=on_correction)
+        self._given = _given or Overrides(_opened(audit, clock), state_store, on_correction=on_correction)
         self._setup = Setup.of(Config.read(config), clock, self._given)
         self._retired: list[AuditSink | StateStore] = []
         self._changing = Lock()
@@ -141,7 +141,7 @@ class GuardrailPipeline(Checks):
                 raise GuardError(f"{entry.name} is an object, whose sessions tenants would share; give its name")
         heard = self._given.on_correction
         person = tenant if one_person else ""
-        given = Given(tenant=tenant, shared=lambda: self._setup, on_correction=heard, person=person)
+        given = Overrides(tenant=tenant, shared=lambda: self._setup, on_correction=heard, person=person)
         return GuardrailPipeline(own, clock=self._clock, _given=given)
 
     @staticmethod

@@ -16,7 +16,7 @@ from turnwise.sessions import Stance
 _DEPTH = 12  # levels of nesting that are kept of what foreign code gave
 
 
-class Status(StrEnum):
+class GuardrailStatus(StrEnum):
     """The status of a guardrail at a check. A text that is skipped or not read is not checked, so not clean."""
 
     EVALUATED = "evaluated"
@@ -74,7 +74,7 @@ class Detail:
         data: what else it gave, such as scores.
     """
 
-    status: Status
+    status: GuardrailStatus
     blocked: bool = False
     found: bool = False
     action: Action | None = None
@@ -107,7 +107,7 @@ class Detail:
         """Its effect in a word: the action, else ``block`` or ``failed``; empty where it had none."""
         if self.action is not None:
             return str(self.action)
-        return "block" if self.blocked else "failed" if self.status is Status.FAILED else ""
+        return "block" if self.blocked else "failed" if self.status is GuardrailStatus.FAILED else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -296,7 +296,10 @@ class PipelineResult(dict[str, Any]):
         if self.blocked or self.warnings:
             return Outcome.BLOCKED if self.blocked else Outcome.WARNED
         statuses = {detail.status for detail in self.details.values()}
-        unchecked = bool(statuses & {Status.SKIPPED, Status.NOT_READ}) and Status.EVALUATED not in statuses
+        unchecked = (
+            bool(statuses & {GuardrailStatus.SKIPPED, GuardrailStatus.NOT_READ})
+            and GuardrailStatus.EVALUATED not in statuses
+        )
         return Outcome.UNCHECKED if unchecked else Outcome.PASSED
 
     @property
@@ -307,14 +310,14 @@ class PipelineResult(dict[str, Any]):
     @property
     def failures(self) -> list[str]:
         """``"name: reason"`` of every guardrail that failed to check the text, whichever way it went."""
-        return self._with(Status.FAILED)
+        return self._with(GuardrailStatus.FAILED)
 
     @property
     def unread(self) -> list[str]:
         """``"name: not read: zh"`` of every guardrail whose observer does not read the language of the text."""
-        return self._with(Status.NOT_READ)
+        return self._with(GuardrailStatus.NOT_READ)
 
-    def _with(self, status: Status) -> list[str]:
+    def _with(self, status: GuardrailStatus) -> list[str]:
         return [
             f"{name}: {detail.reason}"
             for part in self.parts or (self,)
@@ -413,7 +416,10 @@ def joined(results: Sequence[PipelineResult]) -> PipelineResult:
 
 
 def _grave(detail: Detail) -> tuple[bool, ...]:
-    failed, unread, ran = (detail.status is one for one in (Status.FAILED, Status.NOT_READ, Status.EVALUATED))
+    failed, unread, ran = (
+        detail.status is one
+        for one in (GuardrailStatus.FAILED, GuardrailStatus.NOT_READ, GuardrailStatus.EVALUATED)
+    )
     return detail.blocked, failed, detail.warned, detail.found, unread, ran
 
 

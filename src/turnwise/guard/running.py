@@ -22,7 +22,7 @@ from turnwise.guard.guardrail import Check, ToolText
 from turnwise.guard.names import as_text, is_ordinary
 from turnwise.guard.rate_limits import CONVERSATION, Refusal, note_refusal
 from turnwise.guard.recognisers.earlier_texts import drop_texts
-from turnwise.guard.results import Correction, Detail, Outcome, PipelineResult, Status
+from turnwise.guard.results import Correction, Detail, GuardrailStatus, Outcome, PipelineResult
 from turnwise.guard.setup import Mode, Setup
 from turnwise.guard.state.conversations import forgotten_at
 from turnwise.guard.step import (
@@ -70,7 +70,7 @@ def _found(
     """The gravest thing that guardrails say of a name; a clean name is remembered while they stay the same."""
     if len(name) > _LONGEST:
         reason = f"a name of {len(name):,} characters; at most {_LONGEST:,} are read"
-        return Detail(Status.EVALUATED, True, True, Action.BLOCK, 1.0, reason)
+        return Detail(GuardrailStatus.EVALUATED, True, True, Action.BLOCK, 1.0, reason)
     gravest = None
     read = Check(as_text(name), Side.PROMPT, check.turn, check.conversation, check.session_id, alone=True)
     for step in () if is_ordinary(name) else setup.steps:
@@ -107,12 +107,12 @@ _FORGED_ACTIONS: Final = {OnError.BLOCK: Action.BLOCK, OnError.WARN: Action.WARN
 _LOG: Final = logging.getLogger("turnwise.guard")
 """A block is told at the level INFO, a guardrail that failed at WARNING."""
 
-_NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
-_UNREAD_LENGTH = Detail(Status.SKIPPED, reason="the text is too long")
-_NO_TIME = Detail(Status.SKIPPED, reason="the time of the text was up")
-_NOT_WANTED = Detail(Status.SKIPPED, reason="the check was cancelled")
-_NOT_KEPT = Detail(Status.SKIPPED, reason="the state store can't be used")
-_BROKEN_OFF = Detail(Status.SKIPPED, reason="the response broke off")
+_NOT_ENABLED = Detail(GuardrailStatus.SKIPPED, reason="not enabled")
+_UNREAD_LENGTH = Detail(GuardrailStatus.SKIPPED, reason="the text is too long")
+_NO_TIME = Detail(GuardrailStatus.SKIPPED, reason="the time of the text was up")
+_NOT_WANTED = Detail(GuardrailStatus.SKIPPED, reason="the check was cancelled")
+_NOT_KEPT = Detail(GuardrailStatus.SKIPPED, reason="the state store can't be used")
+_BROKEN_OFF = Detail(GuardrailStatus.SKIPPED, reason="the response broke off")
 
 
 def run_check(
@@ -144,7 +144,7 @@ def run_check(
                 elif known is not None and known[0] == step.name:
                     detail = known[1]
                 elif blocker is not None and setup.spares(step, blocker):
-                    detail = Detail(Status.SKIPPED, reason=f"{blocker.name} blocked already")
+                    detail = Detail(GuardrailStatus.SKIPPED, reason=f"{blocker.name} blocked already")
                 else:
                     try:
                         deadline.check()
@@ -278,7 +278,9 @@ def refused(
         blocked=True,
         warnings=[],
         reasons=[f"{RATE_LIMIT}: {reason}"],
-        details={RATE_LIMIT: Detail(Status.EVALUATED, blocked=True, found=True, confidence=1.0, reason=reason)},
+        details={
+            RATE_LIMIT: Detail(GuardrailStatus.EVALUATED, blocked=True, found=True, confidence=1.0, reason=reason)
+        },
         pipeline_type=TextKind.INPUT,
         conversation_id=conversation.conversation_id,
         turn_number=None,
@@ -320,7 +322,7 @@ def _corrected(setup: Setup, conversation: Conversation, since: datetime, correc
 def _log(conversation_id: str, turn: int | None, kind: TextKind, said: Iterable[tuple[str, Detail]]) -> None:
     """Log a line for each guardrail that blocked a text or failed to check it, with nothing of any text."""
     for name, detail in said:
-        failed = detail.status is Status.FAILED
+        failed = detail.status is GuardrailStatus.FAILED
         if failed or detail.blocked:
             _LOG.log(
                 logging.WARNING if failed else logging.INFO,
@@ -366,7 +368,7 @@ def _held(setup: Setup, check: Check, trouble: Detail | None, extra: dict[str, D
     held, most, length = None, setup.config.max_characters, len(check.text)
     if length > most and setup.mode is not Mode.OFF:
         reason = f"{length:,} characters, at most {most:,} are checked; what is beyond is not kept"
-        extra[TOO_LONG] = setup.told(Detail(Status.EVALUATED, True, True, Action.BLOCK, 1.0, reason))
+        extra[TOO_LONG] = setup.told(Detail(GuardrailStatus.EVALUATED, True, True, Action.BLOCK, 1.0, reason))
         check.text = check.text[:most] if extra[TOO_LONG].blocked else check.text
         held = _UNREAD_LENGTH
     if trouble is not None:
@@ -388,7 +390,7 @@ def _beside(
         extra[UNREAD] = failure(setup.config.on_unread, unread)
     if forged and setup.mode is not Mode.OFF:
         action = _FORGED_ACTIONS[setup.config.on_forged]
-        extra[FORGED] = Detail(Status.EVALUATED, action is Action.BLOCK, True, action, 1.0, forged)
+        extra[FORGED] = Detail(GuardrailStatus.EVALUATED, action is Action.BLOCK, True, action, 1.0, forged)
     return {name: setup.told(detail) for name, detail in extra.items()}
 
 
@@ -418,7 +420,7 @@ def _redact_before(check: Check) -> None:
             for one in sorted(found, key=lambda one: (one.start, -one.end)):
                 if not apart or one.start >= apart[-1].end:
                     apart.append(one)
-            instead = redacted(text, Detail(Status.EVALUATED, redactions=tuple(apart)))
+            instead = redacted(text, Detail(GuardrailStatus.EVALUATED, redactions=tuple(apart)))
             turn = conversation.turn(number)
             before = turn.prompt, turn.response, deepcopy(turn.own_metadata)
             if kind in (TextKind.INPUT, TextKind.OUTPUT):

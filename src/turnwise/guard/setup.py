@@ -37,7 +37,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Overrides:
     """What a pipeline was given in place of what the configuration says."""
 
     audit: AuditSink | None = None  # closed with the pipeline
@@ -93,7 +93,7 @@ class Setup:
     """Names in which these guardrails found nothing."""
 
     @classmethod
-    def of(cls, config: Config, clock: Clock, given: Given, before: Setup | None = None) -> Self:
+    def of(cls, config: Config, clock: Clock, given: Overrides, before: Setup | None = None) -> Self:
         """Build a configuration; what the guardrails of `before` remember and its limits counted goes on."""
         steps = tuple(replace(step, guardrail=step.guardrail.placed(step.name, clock)) for step in config.build())
         counted = before is not None and before.config.rate_limits == config.rate_limits

@@ -17,8 +17,8 @@ from turnwise.deadline import Deadline, WorkStopped, within
 from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Action, Cost, Finding, On, OnError, TextKind, kinds_on, milder
 from turnwise.guard.guardrail import Check, Guardrail
-from turnwise.guard.results import Detail, Path, PipelineResult, Status, as_json
-from turnwise.guard.threads import Workers, compute, in_time
+from turnwise.guard.results import Detail, GuardrailStatus, Path, PipelineResult, as_json
+from turnwise.guard.threads import TimedThreads, compute, in_time
 from turnwise.guard.turn_checks import DriftData
 
 DEFAULT = "default"  # stands for the timeout that a guardrail has by itself
@@ -78,7 +78,7 @@ class Step:
     timeout: float | None
     stream_every: int | None = None
     logs: bool = False
-    _workers: Workers[Finding] = field(default_factory=Workers, repr=False, compare=False)
+    _workers: TimedThreads[Finding] = field(default_factory=TimedThreads, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.action is Action.REDACT and not self.guardrail.redacts:
@@ -235,7 +235,7 @@ class Step:
         data = finding.data
         if data is not None and not isinstance(data, DriftData):
             data = as_json(data)
-        status = Status.EVALUATED if finding.unread is None else Status.NOT_READ
+        status = GuardrailStatus.EVALUATED if finding.unread is None else GuardrailStatus.NOT_READ
         if not finding.found:
             confidence = round(float(finding.confidence), 2)
             reason = "" if finding.unread is None else str(finding.reason)
@@ -270,7 +270,7 @@ def failure(on_error: OnError, reason: str, seconds: float = 0.0) -> Detail:
     """
     closed = on_error is OnError.BLOCK
     return Detail(
-        status=Status.FAILED,
+        status=GuardrailStatus.FAILED,
         blocked=closed,
         action=Action.BLOCK if closed else Action.WARN if on_error is OnError.WARN else None,
         reason=f"failed: {' '.join(reason.split())[:_REASON]}",
@@ -295,7 +295,7 @@ def logged(detail: Detail) -> Detail:
 def _clean_details() -> dict[float, Detail]:
     """Details of clean checks by their seconds, up to 10, so that the many equal ones are one object."""
     times = [float(f"{digits / 10}e{power}") for power in range(-7, 1) for digits in range(10, 100)]
-    return {seconds: Detail(Status.EVALUATED, seconds=seconds) for seconds in times}
+    return {seconds: Detail(GuardrailStatus.EVALUATED, seconds=seconds) for seconds in times}
 
 
 def check_redactions(finding: Finding, text: str) -> None:
@@ -314,7 +314,7 @@ def redacted(text: str, detail: Detail) -> str:
     """A text with what a guardrail replaces in it.
 
     >>> from turnwise.guard.finding import Redaction
-    >>> redacted("I am Ann.", Detail(Status.EVALUATED, redactions=(Redaction(5, 8, "name"),)))
+    >>> redacted("I am Ann.", Detail(GuardrailStatus.EVALUATED, redactions=(Redaction(5, 8, "name"),)))
     'I am [NAME].'
     """
     parts, end = [], 0
@@ -389,7 +389,7 @@ def entered(lock: Lock, *, here: bool) -> Generator[Any, Any, bool]:
     """Wait until no other check of a conversation is under way; returns whether the lock was taken in time."""
     if here:
         return lock.acquire(timeout=TURN_SECONDS)
-    taken: bool = yield _Entry(lock), None
+    taken: bool = yield _AwaitableLock(lock), None
     return taken
 
 
@@ -397,14 +397,14 @@ def done(call: Callable[[], Value], *, here: bool) -> Generator[Any, Any, Value]
     """Call something here, or yield it to be called elsewhere; returns what the call returns."""
     if here:
         return call()
-    value, error = yield _Call(call), None
+    value, error = yield _ThreadCall(call), None
     if error is not None:
         raise error
     result: Value = value
     return result
 
 
-class _Entry:
+class _AwaitableLock:
     """An awaitable lock, yielded like a step."""
 
     def __init__(self, lock: Lock) -> None:
@@ -418,7 +418,7 @@ class _Entry:
         return False
 
 
-class _Call:
+class _ThreadCall:
     """A call in a thread, so that the event loop does not wait for it, yielded like a step."""
 
     def __init__(self, call: Callable[[], object]) -> None:

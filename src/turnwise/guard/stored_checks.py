@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from turnwise.guard.finding import Action, Redaction, TextKind
-from turnwise.guard.results import Detail, Path, Status
+from turnwise.guard.results import Detail, GuardrailStatus, Path
 from turnwise.guard.written_values import INITIATOR, GuardMetadataError, adapter_of, mistake_in
 from turnwise.scoring import Score
 from turnwise.sessions import EngagementMode
@@ -71,21 +71,21 @@ class _Stored(BaseModel):
         return {str(key): one for key, one in data.items() if one is not None}
 
 
-class _Redaction(_Stored):
+class _StoredRedaction(_Stored):
     start: _Whole = 0
     end: _Whole = 0
     kind: StrictStr = ""
     placeholder: StrictStr = ""
 
 
-class _Detail(_Stored):
-    status: Status = _needed
+class _StoredDetail(_Stored):
+    status: GuardrailStatus = _needed
     blocked: StrictBool = False
     found: StrictBool = False
     action: Action | None = None
     confidence: _Share = 0.0
     reason: StrictStr = ""
-    redactions: tuple[_Redaction, ...] = ()
+    redactions: tuple[_StoredRedaction, ...] = ()
     seconds: _Seconds = 0.0
     path: Path | None = None
     data: dict[str, Any] | None = None
@@ -94,7 +94,7 @@ class _Detail(_Stored):
         return Detail(**dict(self) | {"redactions": tuple(Redaction(**dict(one)) for one in self.redactions)})
 
 
-class _Stance(BaseModel):
+class _StoredStance(BaseModel):
     """A stance as JSON values; of these what is read later is checked here."""
 
     model_config = ConfigDict(extra="allow", use_enum_values=True)
@@ -109,8 +109,8 @@ class StoredCheck(_Stored):
 
     blocked: StrictBool = _needed
     timestamp: _Time = _needed
-    details: dict[str, _Detail] = {}
-    stance: _Stance | None = None
+    details: dict[str, _StoredDetail] = {}
+    stance: _StoredStance | None = None
     tool: StrictStr | None = None
     call_id: StrictStr | None = None
 
@@ -155,7 +155,7 @@ class StoredDrift(_Stored):
     gave_way: _Whole | None = None
 
 
-class _Refusal(_Stored):
+class _StoredRefusal(_Stored):
     scope: StrictStr = ""
     reason: StrictStr = ""
     text_sha256: StrictStr = ""
@@ -165,10 +165,10 @@ class _Refusal(_Stored):
 
 class _Refusals(_Stored):
     count: _Whole = 0
-    latest: tuple[_Refusal, ...] = ()
+    latest: tuple[_StoredRefusal, ...] = ()
 
 
-class _Verdict(_Stored):
+class _StoredVerdict(_Stored):
     status: StrictStr = ""
 
 
@@ -199,7 +199,7 @@ class StoredEvent(_Stored):
     would_block: StrictBool = False
     participants: dict[str, Any] = {}
     stance: dict[str, Any] = {}
-    guardrails: dict[str, _Verdict] = {}
+    guardrails: dict[str, _StoredVerdict] = {}
 
 
 _Kind = TypeVar("_Kind")

@@ -42,7 +42,7 @@ CheckCall = Callable[..., CheckRun]
 
 
 @dataclass(slots=True)
-class _Asked:
+class _PeriodicCheck:
     """A guardrail that is asked about all that came so far: after each `every` characters, next at `at`."""
 
     step: Step
@@ -50,7 +50,7 @@ class _Asked:
     at: int
 
 
-class _Stream:
+class _CheckedStream:
     """What both kinds of streams do; `turn` is the one that the response completes."""
 
     def __init__(
@@ -69,7 +69,9 @@ class _Stream:
         self._held = HeldBack(
             [step for step in steps if step.guardrail.reach is not None], turn, conversation, session_id
         )
-        self._asked = [_Asked(step, each, each) for step in steps if (each := step.stream_every) is not None]
+        self._asked = [
+            _PeriodicCheck(step, each, each) for step in steps if (each := step.stream_every) is not None
+        ]
         self._pieces: list[str] = []
         self._half = ""
         """The first half of a surrogate pair whose second one is still to come."""
@@ -195,7 +197,7 @@ class _Stream:
         return Check(text, Side.RESPONSE, self._turn, self._conversation, self._session_id, more=more)
 
 
-class OutputStream(_Stream):
+class OutputStream(_CheckedStream):
     """A response that comes in pieces; `GuardrailPipeline.stream_output` opens one.
 
     What `feed` returns may be shown at once. A part of the text is held back until no guardrail can find anything
@@ -268,7 +270,7 @@ class OutputStream(_Stream):
             self.drop(_why(error))
 
 
-class AsyncOutputStream(_Stream):
+class AsyncOutputStream(_CheckedStream):
     """`OutputStream` for async code: what waits is awaited."""
 
     async def feed(self, piece: str | None) -> str:

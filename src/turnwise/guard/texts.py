@@ -23,7 +23,7 @@ from turnwise.guard.running import amended, broken_off, refused, run_check, tell
 from turnwise.guard.setup import Setup
 from turnwise.guard.state.conversations import refuse_forgotten
 from turnwise.guard.state.guard_state import Begun
-from turnwise.guard.state.stores import Work
+from turnwise.guard.state.stores import StateTransaction
 from turnwise.guard.step import CheckRun
 from turnwise.guard.stream import CheckCall, EndStream, StreamEnd
 from turnwise.guard.tool_texts import Arguments, encodable, take_context
@@ -48,7 +48,7 @@ AWAITED: Final = CheckMode(here=False)
 
 
 @dataclass(slots=True)
-class _Text:
+class _PendingText:
     """A text to check, in which way and since when; `unread` is what of its message nobody could read."""
 
     setup: Setup
@@ -66,7 +66,7 @@ class _Text:
         session_id: str | None,
         mode: CheckMode,
         unread: str = "",
-    ) -> _Text:
+    ) -> _PendingText:
         chat = usable(conversation)
         if setup.own_clock:
             chat.limits.use_clock(setup.clock)
@@ -113,7 +113,7 @@ class _Text:
             check = make()
             return check if isinstance(check, PipelineResult) else (yield from self.run(check, ended))
 
-        def begin(work: Work, told: Detail | None) -> Begun | PipelineResult:
+        def begin(work: StateTransaction, told: Detail | None) -> Begun | PipelineResult:
             if placed is not None:
                 placed.enter()
             check = make()
@@ -159,7 +159,7 @@ def check_prompt(
 ) -> CheckRun:
     """Make a prompt a turn and check it; arguments as for `GuardrailPipeline.check_input`."""
     content = checkable(content)
-    text = _Text.of(setup, conversation, session_id, mode, unread)
+    text = _PendingText.of(setup, conversation, session_id, mode, unread)
     extra = turn_metadata(metadata, Side.PROMPT)
     trouble = None
     if setup.limited:
@@ -189,7 +189,7 @@ def check_response(
 ) -> CheckRun:
     """Complete a turn with a response and check it; as `GuardrailPipeline.check_output`."""
     content = checkable(content)
-    text = _Text.of(setup, conversation, session_id, mode, unread)
+    text = _PendingText.of(setup, conversation, session_id, mode, unread)
 
     def make() -> Check:
         answered = _answer(content, text.chat, turn_number, turn, metadata)
@@ -210,7 +210,7 @@ def check_call(
     mode: CheckMode = HERE,
 ) -> CheckRun:
     """Make a tool call part of its turn and check it; as `GuardrailPipeline.check_tool_call`."""
-    text = _Text.of(setup, conversation, session_id, mode, unread)
+    text = _PendingText.of(setup, conversation, session_id, mode, unread)
     given = encodable(arguments) if isinstance(arguments, str) else arguments
 
     def make() -> Check:
@@ -237,7 +237,7 @@ def check_result(
 ) -> CheckRun:
     """Make what a tool gave back part of its turn and check it; as `GuardrailPipeline.check_tool_result`."""
     content = checkable(content)
-    text = _Text.of(setup, conversation, session_id, mode, unread)
+    text = _PendingText.of(setup, conversation, session_id, mode, unread)
 
     def make() -> Check:
         turn, result = text.chat.tools.take_result(
@@ -261,7 +261,7 @@ def check_beside(
 ) -> CheckRun:
     """Make a description of a tool (which has a `digest`), a document or a memory part of a turn, and check it."""
     content, name = checkable(content), checkable(name)
-    text = _Text.of(setup, conversation, session_id, mode)
+    text = _PendingText.of(setup, conversation, session_id, mode)
 
     def make() -> Check:
         turn, tool = take_context(text.chat, kind, name, content, digest)
@@ -284,7 +284,7 @@ def open_stream(
 ) -> Opened:
     """Complete the turn that a response answers with nothing yet, and return what a stream is made of."""
     mode = CheckMode(kept=placed is None or placed.place is not None, placed=placed)
-    text = _Text.of(setup, conversation, session_id, mode)
+    text = _PendingText.of(setup, conversation, session_id, mode)
     answered = _answer("", text.chat, turn_number, turn, metadata)
 
     def call(name: str, arguments: str, call_id: str | None, *, here: bool) -> CheckRun:
@@ -298,7 +298,7 @@ def open_stream(
     return partial(_end_stream, text), call, setup, text.chat, answered, text.session
 
 
-def _end_stream(text: _Text, check: Check, ended: StreamEnd, *, here: bool) -> CheckRun:
+def _end_stream(text: _PendingText, check: Check, ended: StreamEnd, *, here: bool) -> CheckRun:
     """Check a response that came in pieces, or record that it broke off."""
     check.text = content = checkable(check.text)
     placed, turn = text.mode.placed, check.turn

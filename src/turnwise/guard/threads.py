@@ -34,7 +34,7 @@ _ASKED_SECONDS = 0.1  # how often who waits for a call asks whether the check is
 IDLE_SECONDS = 30.0  # how long a thread waits for its next call before it ends
 
 
-class Workers(Generic[Value]):
+class TimedThreads(Generic[Value]):
     """Runs calls with a time limit.
 
     A thread can't be stopped from outside, so a call that hangs keeps its thread; that is why at most so many run
@@ -42,7 +42,7 @@ class Workers(Generic[Value]):
     standard library would. A thread whose call has ended takes the next one: to start one costs several times what
     a short call does.
 
-    >>> Workers(1).run(lambda: 42, timeout=5.0)
+    >>> TimedThreads(1).run(lambda: 42, timeout=5.0)
     42
     """
 

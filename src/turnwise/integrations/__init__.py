@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from turnwise.integrations.checking import Conversations
+    from turnwise.integrations.checking import ConversationFinder
 
-__all__ = ["Conversations", "MissingExtraError"]
+__all__ = ["ConversationFinder", "MissingExtraError"]
 
 
 class MissingExtraError(ImportError):
@@ -20,8 +20,8 @@ class MissingExtraError(ImportError):
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Conversations":  # the client of hooks imports this package, and must start at once
-        from turnwise.integrations.checking import Conversations
+    if name == "ConversationFinder":  # the client of hooks imports this package, and must start at once
+        from turnwise.integrations.checking import ConversationFinder
 
-        return Conversations
+        return ConversationFinder
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,7 @@ from uuid import uuid4
 from turnwise.conversation.message_entries import is_thinking
 from turnwise.guard import GuardrailPipeline
 from turnwise.integrations.checking import Steps, afinish, finish
-from turnwise.integrations.clients.calls import Asked, ask
+from turnwise.integrations.clients.calls import AdmittedRequest, ask
 from turnwise.integrations.clients.client import (
     AsyncClient,
     AsyncResource,
@@ -21,9 +21,9 @@ from turnwise.integrations.clients.client import (
     guarded,
     named_in,
 )
-from turnwise.integrations.clients.part_replies import SKIPPED, Call, Kind, PartsApi, Shown
+from turnwise.integrations.clients.part_replies import SKIPPED, CheckedRequest, EventKind, PartsApi, ShownStream
 from turnwise.integrations.clients.part_streams import PartsResource
-from turnwise.integrations.clients.shapes import Events, plain
+from turnwise.integrations.clients.shapes import ReplyEvents, plain
 from turnwise.integrations.clients.streams import GuardedAsyncStream, GuardedStream
 from turnwise.integrations.clients.texts import Leaf, last_heard, leaves
 
@@ -118,7 +118,7 @@ class GuardedMessages(_Messages, SyncResource):
 
         reply, sent = finish(self._streamed(given, named))
         manager = None if sent is None else self.unguarded.stream(**sent)
-        raw = None if manager is None else _Raw(manager.__enter__())
+        raw = None if manager is None else _RawEvents(manager.__enter__())
         return manager, _helper(MessageStream, GuardedStream(reply, raw), given)
 
 
@@ -130,11 +130,11 @@ class GuardedAsyncMessages(_Messages, AsyncResource):
 
         reply, sent = await afinish(self._streamed(given, named))
         manager = None if sent is None else self.unguarded.stream(**sent)
-        raw = None if manager is None else _Raw(await manager.__aenter__())
+        raw = None if manager is None else _RawEvents(await manager.__aenter__())
         return manager, _helper(AsyncMessageStream, GuardedAsyncStream(reply, raw), given)
 
 
-class _Raw:
+class _RawEvents:
     """What a stream of the package's helper got from the server, event by event."""
 
     def __init__(self, stream: Any) -> None:
@@ -170,15 +170,15 @@ def _helper(kind: Any, guarded: Any, given: Mapping[str, Any]) -> Any:
 class MessagesApi(PartsApi):
     """Requests and replies of Anthropic's Messages."""
 
-    def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
+    def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[CheckedRequest]:
         raws = [*(given.get("messages") or ())]
         messages = [_plain(message, at) for at, message in enumerate(raws)]
         heard = last_heard(messages)
         if not heard:
-            return Call(Asked(messages, messages, None), given, named)
+            return CheckedRequest(AdmittedRequest(messages, messages, None), given, named)
         asked = yield from ask(self.guarding, messages[:heard], named)
         if asked.sent is None:
-            return Call(asked, given, named)
+            return CheckedRequest(asked, given, named)
         sent: list[Any] = []
         pairs = list(zip(messages, raws, strict=True))
         for message in [*asked.sent, *messages[heard:]]:
@@ -186,7 +186,7 @@ class MessagesApi(PartsApi):
             whole = same is not None and isinstance(pairs[same][1], Mapping)
             sent.append(pairs[same][1] if same is not None and whole else message)
             pairs = pairs if same is None else pairs[same + 1 :]
-        return Call(asked, {**given, "messages": sent}, named)
+        return CheckedRequest(asked, {**given, "messages": sent}, named)
 
     def parts(self, reply: Any) -> list[Any]:
         return list((reply.get("content") if isinstance(reply, dict) else reply.content) or ())
@@ -210,7 +210,7 @@ class MessagesApi(PartsApi):
             elif part.type not in ("tool_use", "redacted_thinking"):
                 yield from leaves(part, skip=SKIPPED)
 
-    def refused(self, call: Call, refusal: str, reply: Any = None) -> Any:
+    def refused(self, call: CheckedRequest, refusal: str, reply: Any = None) -> Any:
         from anthropic.types import Message, ParsedMessage
 
         told = {"content": [{"type": "text", "text": refusal}], "stop_reason": "refusal", "stop_sequence": None}
@@ -221,28 +221,28 @@ class MessagesApi(PartsApi):
         return made.construct(**{**kept, **told})
 
     def whole(self, events: Sequence[Any]) -> dict[str, Any]:
-        return Events(events).reply()
+        return ReplyEvents(events).reply()
 
     def is_open(self, group: tuple[Any, ...], at: int | None) -> bool:
         return at is not None and group == (at, "text")
 
-    def kind(self, event: Any) -> Kind:
+    def kind(self, event: Any) -> EventKind:
         kind, at = event.type, getattr(event, "index", None)
         if kind == "message_start":
-            return Kind("other" if event.message.content else "pass")
+            return EventKind("other" if event.message.content else "pass")
         if kind == "content_block_start":
             block = event.content_block
             if block.type == "text" and not block.text:
-                return Kind("open", at)
-            return Kind("thought" if is_thinking({"type": block.type}) else "other", at)
+                return EventKind("open", at)
+            return EventKind("thought" if is_thinking({"type": block.type}) else "other", at)
         if kind == "content_block_delta" and event.delta.type == "text_delta":
-            return Kind("text", at, event.delta.text)
-        return Kind({"content_block_stop": "end", "message_stop": "last"}.get(kind, "other"), at)
+            return EventKind("text", at, event.delta.text)
+        return EventKind({"content_block_stop": "end", "message_stop": "last"}.get(kind, "other"), at)
 
     def piece(self, event: Any, text: str) -> Any:
         return event.model_copy(update={"delta": event.delta.model_copy(update={"text": text})})
 
-    def refused_events(self, call: Call, shown: Shown, refusal: str) -> Iterable[Any]:
+    def refused_events(self, call: CheckedRequest, shown: ShownStream, refusal: str) -> Iterable[Any]:
         from anthropic import types
 
         reply = self.refused(call, refusal)

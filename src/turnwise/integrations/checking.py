@@ -154,13 +154,13 @@ Messages = Callable[[], Sequence[Mapping[str, Any]]]
 """Gives the messages before a check, in OpenAI's shape."""
 
 
-class Conversations(HeldConversations):
+class ConversationFinder(HeldConversations):
     """Finds conversations: in this process, in the pipeline's state store, or from the messages so far.
 
     A state store of the pipeline has the last word. At most ``most`` conversations are held; the one least
     recently used makes room.
 
-    >>> found = Conversations(GuardrailPipeline.from_preset("basic"))
+    >>> found = ConversationFinder(GuardrailPipeline.from_preset("basic"))
     >>> one = found.of("chat-7", lambda: [{"role": "user", "content": "Hi"}])
     >>> found.of("chat-7", list) is one, one.turn(1).prompt
     (True, 'Hi')

@@ -164,7 +164,7 @@ def stay(settings: HookSettings, idle: float = _IDLE_SECONDS) -> None:
             helper.server_close()  # waits for answers under way
 
 
-class _Asked(socketserver.StreamRequestHandler):
+class _HookQuestion(socketserver.StreamRequestHandler):
     timeout = 30.0
     server: _Helper
 
@@ -186,7 +186,7 @@ if hasattr(socket, "AF_UNIX"):
         def __init__(self, path: str, pipeline: GuardrailPipeline) -> None:
             self.pipeline = pipeline
             self.asked = time.monotonic()
-            super().__init__(path, _Asked)
+            super().__init__(path, _HookQuestion)
 
 
 def _is_ours(connection: socket.socket) -> bool:

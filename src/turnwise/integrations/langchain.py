@@ -29,7 +29,7 @@ from turnwise.guard import GuardrailBlocked, GuardrailPipeline, OnError, OutputS
 from turnwise.integrations.checking import (
     REFUSAL,
     WITHHELD,
-    Conversations,
+    ConversationFinder,
     Do,
     Steps,
     afinish,
@@ -48,13 +48,13 @@ TEXT: Final = "turnwise.text"
 """``type`` of what is written to the stream."""
 
 
-class GuardState(AgentState[Any]):
+class ThreadState(AgentState[Any]):
     """What the middleware keeps with a thread."""
 
     turnwise: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]  # type: ignore[valid-type]
 
 
-class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
+class GuardMiddleware(AgentMiddleware[ThreadState, Any, Any]):
     """Checks what goes into an agent's model, what comes out of it, and the calls and results of its tools.
 
     ``create_agent(model, tools, middleware=[GuardMiddleware(pipeline)])``. A thread is one conversation, under the
@@ -85,7 +85,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         UsageError: `on_block` is neither.
     """
 
-    state_schema = GuardState
+    state_schema = ThreadState
 
     def __init__(
         self,
@@ -106,27 +106,27 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         self._session = session
         self._stream = stream
         self._explain = explain
-        self._conversations = Conversations(pipeline)
+        self._conversations = ConversationFinder(pipeline)
 
     # Prompts
 
     @hook_config(can_jump_to=["end"])
-    def before_agent(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    def before_agent(self, state: ThreadState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Check the messages of the user that nobody has answered."""
         return finish(self._prompts(state, runtime, self._begun(state, runtime)))
 
     @hook_config(can_jump_to=["end"])
-    async def abefore_agent(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    async def abefore_agent(self, state: ThreadState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         chat = await asyncio.to_thread(self._begun, state, runtime)  # a state store may be asked
         return await afinish(self._prompts(state, runtime, chat))
 
-    def _begun(self, state: GuardState, runtime: Runtime[Any]) -> Conversation:
+    def _begun(self, state: ThreadState, runtime: Runtime[Any]) -> Conversation:
         """The conversation that a run belongs to, as it was before the run."""
         messages, info = state["messages"], runtime.execution_info
         name = None if info is None else info.thread_id
         return self._conversations.of(name, lambda: _plain(messages[: _first_new(messages)]))
 
-    def _prompts(self, state: GuardState, runtime: Runtime[Any], chat: Conversation) -> Steps[dict[str, Any]]:
+    def _prompts(self, state: ThreadState, runtime: Runtime[Any], chat: Conversation) -> Steps[dict[str, Any]]:
         messages = state["messages"]
         first = _first_new(messages)
         session = self._session(runtime) if self._session is not None else None

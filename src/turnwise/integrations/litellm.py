@@ -24,9 +24,9 @@ from turnwise.errors import StateError, TurnwiseError, UsageError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, Mode, open_state_store
 from turnwise.guard.messages.checking import unchecked
 from turnwise.integrations.checking import afinish, keep_latest
-from turnwise.integrations.clients.calls import Asked, Guarding, ask, caller_of_proxy, of_reply
+from turnwise.integrations.clients.calls import AdmittedRequest, Guarding, ask, caller_of_proxy, of_reply
 from turnwise.integrations.clients.shapes import (
-    Events,
+    ReplyEvents,
     as_message,
     as_messages,
     is_chat_chunk,
@@ -137,7 +137,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         self._guarding = Guarding(pipeline, None)
         self._others = OtherTexts(pipeline)
         self._trusted = _SYSTEM if turnwise_trust_system else frozenset()
-        self._asked: OrderedDict[str, Asked] = OrderedDict()
+        self._asked: OrderedDict[str, AdmittedRequest] = OrderedDict()
         self._lock = Lock()
 
     async def async_pre_call_hook(
@@ -193,7 +193,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         try:
             if held[0] is not END and not is_chat_chunk(held[0]):
                 held += [piece async for piece in pieces]
-                events = Events(held)
+                events = ReplyEvents(held)
                 tree = {"texts": events.texts, "events": events.events}
                 changed = await self._check_reply(tree, request_data, user_api_key_dict, events.reply)
                 for chunk in events.chunks() if changed else held:
@@ -291,19 +291,19 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
     async def _check(self, found: Iterable[Leaf], method: str, seen: Collection[str] = (), **named: Any) -> bool:
         return await afinish(self._others.check(found, method, seen, **named))
 
-    def _remember(self, data: Mapping[str, Any], asked: Asked) -> None:
+    def _remember(self, data: Mapping[str, Any], asked: AdmittedRequest) -> None:
         """Hold the messages of a request as the caller sent them, until the reply comes."""
         with self._lock:
             keep_latest(self._asked, str(data.get("litellm_call_id")), asked, _ASKED)
 
-    def _recall(self, data: Mapping[str, Any]) -> Asked:
+    def _recall(self, data: Mapping[str, Any]) -> AdmittedRequest:
         with self._lock:
             asked = self._asked.pop(str(data.get("litellm_call_id")), None)
         if asked is not None:
             return asked
         messages = data.get("messages")
         given = [dict(message) for message in messages] if isinstance(messages, list) else []
-        return Asked(given, given, None)
+        return AdmittedRequest(given, given, None)
 
 
 def _refuse_unseen(data: Mapping[str, Any], kind: str, *, replies: bool) -> None:

@@ -15,8 +15,8 @@ from typing import Final, Literal
 
 try:
     from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger
-    from opentelemetry.trace import Span, StatusCode, TracerProvider, get_tracer, set_span_in_context
     from opentelemetry.trace import Status as SpanStatus
+    from opentelemetry.trace import Span, StatusCode, TracerProvider, get_tracer, set_span_in_context
     from opentelemetry.util.types import AttributeValue
 except ImportError as error:
     from turnwise.integrations import MissingExtraError
@@ -29,7 +29,7 @@ from turnwise.guard.audit import AuditEvent, AuditSettings, AuditSink, AuditStat
 from turnwise.guard.audit.chain import Wanted
 from turnwise.guard.audit.record import Redact, Redactor, private_name, unchanged
 from turnwise.guard.audit.sinks import Erased
-from turnwise.guard.results import Detail, Status
+from turnwise.guard.results import Detail, GuardrailStatus
 
 EVENT: Final = "gen_ai.evaluation.result"
 """Name of the event that tells what a guardrail said."""
@@ -127,8 +127,8 @@ class OpenTelemetryAudit:
                 self._set_status(span, event)
             context = set_span_in_context(span)
             for name, detail in event.details:
-                if detail.status is not Status.SKIPPED:
-                    failed = detail.status is Status.FAILED
+                if detail.status is not GuardrailStatus.SKIPPED:
+                    failed = detail.status is GuardrailStatus.FAILED
                     self._logger.emit(
                         LogRecord(
                             timestamp=end,
@@ -169,10 +169,10 @@ class OpenTelemetryAudit:
 
     @staticmethod
     def _set_status(span: Span, event: AuditEvent) -> None:
-        not_read = [name for name, detail in event.details if detail.status is Status.NOT_READ]
+        not_read = [name for name, detail in event.details if detail.status is GuardrailStatus.NOT_READ]
         if not_read:
             span.set_attribute("turnwise.not_read", not_read)
-        failed = [name for name, detail in event.details if detail.status is Status.FAILED]
+        failed = [name for name, detail in event.details if detail.status is GuardrailStatus.FAILED]
         if failed:
             span.set_attribute("turnwise.failed", failed)
             span.set_status(SpanStatus(StatusCode.ERROR, f"guardrails failed: {', '.join(failed)}"))
@@ -181,10 +181,10 @@ class OpenTelemetryAudit:
         yield "gen_ai.evaluation.name", name
         yield CONVERSATION, self._name(event.result.conversation_id)
         yield "gen_ai.evaluation.score.label", label_of(detail)
-        failed = detail.status is Status.FAILED
+        failed = detail.status is GuardrailStatus.FAILED
         if failed:
             yield "error.type", _error_type(detail.reason)
-        elif detail.status is not Status.NOT_READ:
+        elif detail.status is not GuardrailStatus.NOT_READ:
             yield "gen_ai.evaluation.score.value", float(detail.confidence)
         # The message of an error may hold anything, a text under check as well.
         if detail.reason and (self._texts != "none" or not failed):
@@ -197,9 +197,9 @@ class OpenTelemetryAudit:
 
 def label_of(detail: Detail) -> str:
     """A guardrail's verdict in a word: ``clean``, ``failed``, ``not_read``, or what was done."""
-    if detail.status is Status.FAILED:
+    if detail.status is GuardrailStatus.FAILED:
         return "failed"
-    if detail.status is Status.NOT_READ and detail.action is None:
+    if detail.status is GuardrailStatus.NOT_READ and detail.action is None:
         return "not_read"
     return str(detail.action) if detail.action is not None else "clean"
 

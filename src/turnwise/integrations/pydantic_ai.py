@@ -31,7 +31,7 @@ except ImportError as error:
 from turnwise.conversation import WITHHELD_RESULT, Conversation
 from turnwise.errors import UsageError
 from turnwise.guard import AsyncOutputStream, GuardrailBlocked, GuardrailPipeline, OnError, PipelineResult
-from turnwise.integrations.checking import REFUSAL, WITHHELD, Conversations, first_unanswered, open_turn, told
+from turnwise.integrations.checking import REFUSAL, WITHHELD, ConversationFinder, first_unanswered, open_turn, told
 
 RESULT: Final = "turnwise"
 """Key in a response's ``metadata`` under which the verdict stands."""
@@ -81,7 +81,7 @@ class Guard(AbstractCapability[Any]):
         self._refusal = refusal
         self._session = session
         self._explain = explain
-        self._conversations = Conversations(pipeline)
+        self._conversations = ConversationFinder(pipeline)
         # What is known of a run; `for_run` makes a copy for each.
         self._chat: Conversation | None = None
         self._where: dict[str, Any] = {}
@@ -267,7 +267,7 @@ class _GuardedModel(WrapperModel):
         whole = CompletedStreamedResponse(
             response, model_request_parameters=model_request_parameters, replay_events=True
         )
-        checked = _GuardedStream(whole, self._guard)
+        checked = _GuardedReply(whole, self._guard)
         async for _ in checked:
             pass
         return checked.get()
@@ -282,14 +282,14 @@ class _GuardedModel(WrapperModel):
     ) -> AsyncGenerator[StreamedResponse]:
         opened = self.wrapped.request_stream(messages, model_settings, model_request_parameters, run_context)
         async with opened as response:
-            yield _GuardedStream(response, self._guard)
+            yield _GuardedReply(response, self._guard)
 
 
 def _of_reply(name: str) -> Any:
     return property(lambda stream: getattr(stream._reply, name))
 
 
-class _GuardedStream(StreamedResponse):
+class _GuardedReply(StreamedResponse):
     """A reply as it comes: text as far as the guard lets it, other parts in their order once they are checked."""
 
     def __init__(self, reply: StreamedResponse, guard: Guard) -> None:

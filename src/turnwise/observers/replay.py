@@ -36,7 +36,7 @@ _NEEDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Recorded:
+class _RecordedScore:
     """A recorded score, and what it was read from where the file says so."""
 
     observation: Observation
@@ -45,7 +45,7 @@ class _Recorded:
 
 
 @dataclass(slots=True)
-class _State:
+class _ReplayState:
     sequence_id: str
     digest: SeenDigest
 
@@ -88,12 +88,12 @@ class ReplayObserver:
         version = f"{known.version}+{self._sha256[:12]}"
         return replace(known, version=version, operating_points=self._points)
 
-    def start(self, conversation_id: str, context: Context) -> _State:
+    def start(self, conversation_id: str, context: Context) -> _ReplayState:
         """Begin a conversation; recorded scores fit any context mode."""
-        return _State(conversation_id, SeenDigest())
+        return _ReplayState(conversation_id, SeenDigest())
 
     def observe(
-        self, state: _State, turn: Turn, wanted: Collection[Request]
+        self, state: _ReplayState, turn: Turn, wanted: Collection[Request]
     ) -> Sequence[Observation | ObservationFailure]:
         """Give the recorded scores of this turn."""
         state.digest = state.digest.after(turn)
@@ -101,7 +101,7 @@ class ReplayObserver:
         return [_given(self._scores[key], state.digest) for key in keys if key in self._scores]
 
 
-def _given(recorded: _Recorded, digest: SeenDigest) -> Observation | ObservationFailure:
+def _given(recorded: _RecordedScore, digest: SeenDigest) -> Observation | ObservationFailure:
     if recorded.digest in (None, digest.of(recorded.seen)):
         return recorded.observation
     return ObservationFailure(
@@ -112,8 +112,8 @@ def _given(recorded: _Recorded, digest: SeenDigest) -> Observation | Observation
     )
 
 
-def _read(path: Path, content: bytes) -> dict[_Key, _Recorded]:
-    scores: dict[_Key, _Recorded] = {}
+def _read(path: Path, content: bytes) -> dict[_Key, _RecordedScore]:
+    scores: dict[_Key, _RecordedScore] = {}
     for number, line in enumerate(content.splitlines(), start=1):
         if not line.strip():
             continue
@@ -152,7 +152,7 @@ def _finite(value: Any) -> float:
     return number
 
 
-def _parse(record: Any) -> Iterator[tuple[_Key, _Recorded]]:
+def _parse(record: Any) -> Iterator[tuple[_Key, _RecordedScore]]:
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
     several = "scores" in record
@@ -178,7 +178,7 @@ def _parse(record: Any) -> Iterator[tuple[_Key, _Recorded]]:
     for principle, score in scores.items():
         observation = Observation(principle, side, score, reasoning=record.get("reasoning"))
         key = (record["sequence_id"], record["turn"], principle, side)
-        yield key, _Recorded(observation, seen, record.get("digest"))
+        yield key, _RecordedScore(observation, seen, record.get("digest"))
 
 
 def _choice(record: Mapping[str, Any], name: str, default: _Word) -> _Word:

@@ -78,7 +78,7 @@ def ask_above(threshold: float, side: Side = Side.PROMPT) -> str:
 
 
 @dataclass(slots=True)
-class _State:
+class _TwoStageState:
     """A conversation with both observers and with the rule; `asked` counts the turns that were asked about."""
 
     name: str
@@ -87,9 +87,11 @@ class _State:
     rule: dict[str, Any]
     asked: int = 0
 
-    def __deepcopy__(self, memo: object) -> _State:
+    def __deepcopy__(self, memo: object) -> _TwoStageState:
         """The copy goes on by itself; the observers stay the same."""
-        return _State(self.name, self.screen.copy(), self.judge.copy(), copy.deepcopy(self.rule), self.asked)
+        return _TwoStageState(
+            self.name, self.screen.copy(), self.judge.copy(), copy.deepcopy(self.rule), self.asked
+        )
 
 
 class SecondLookObserver:
@@ -266,16 +268,16 @@ class SecondLookObserver:
         if isinstance(self._judge, CanStop):
             self._judge.stop(reason)
 
-    def start(self, conversation_id: str, context: Context) -> _State:
+    def start(self, conversation_id: str, context: Context) -> _TwoStageState:
         """Begin a conversation; `ObserverError` in a context that one of the two does not support."""
         if context.mode not in self._contexts:
             known = ", ".join(map(str, self._contexts)) or "none"
             raise ObserverError(f"screen and judge can't both score in context {context}; use one of {known}")
         screen = ObserverSession(self._screen, context, conversation_id)
         judge = ObserverSession(self._judge, context, conversation_id)
-        return _State(conversation_id, screen, judge, self._rule.start())
+        return _TwoStageState(conversation_id, screen, judge, self._rule.start())
 
-    def observe(self, state: _State, turn: Turn, wanted: Collection[Request]) -> list[Given]:
+    def observe(self, state: _TwoStageState, turn: Turn, wanted: Collection[Request]) -> list[Given]:
         """Screen the turn, ask the judge where the rule says so, and give the scores that are wanted of it.
 
         `ObserverError` means that one of them can't go on; where a budget is used up the judge is not asked.
@@ -304,7 +306,7 @@ class SecondLookObserver:
                 decided.append(_with_stages(chosen, stages))
         return decided
 
-    def _screened(self, state: _State, turn: Turn, wanted: Collection[Request]) -> tuple[Given, ...]:
+    def _screened(self, state: _TwoStageState, turn: Turn, wanted: Collection[Request]) -> tuple[Given, ...]:
         """What the screen makes of a turn: of what is wanted, and of what the rule reads."""
         asked = list(wanted)
         named = {(one.principle.name, one.side) for one in wanted}
@@ -316,7 +318,7 @@ class SecondLookObserver:
         ]
         return state.screen.observe(turn, list(dict.fromkeys(asked))).given
 
-    def _why(self, state: _State, turn: Turn, screened: Sequence[Given]) -> tuple[str, str] | None:
+    def _why(self, state: _TwoStageState, turn: Turn, screened: Sequence[Given]) -> tuple[str, str] | None:
         """Why the judge is to be asked about a turn, in a word and for a person; None where it is not."""
         scores: dict[Side, dict[str, Score]] = {Side.PROMPT: {}, Side.RESPONSE: {}}
         for one in screened:
@@ -340,7 +342,7 @@ class SecondLookObserver:
         return drawn(name, self._sample, self._seed)
 
     def _judged(
-        self, state: _State, turn: Turn, wanted: Collection[Request], *, limited: bool
+        self, state: _TwoStageState, turn: Turn, wanted: Collection[Request], *, limited: bool
     ) -> dict[tuple[str, Side], Given]:
         """What the judge makes of a turn; failures where it may not be asked any more."""
         if limited and self._most is not None and state.asked >= self._most:

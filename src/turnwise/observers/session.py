@@ -277,7 +277,7 @@ def _check_taught(info: ObserverInfo, known: Sequence[str], principle: Principle
 _log = logging.getLogger("turnwise.observers")
 
 
-class Look(NamedTuple):
+class TwoStageReading(NamedTuple):
     """What screen and judge gave for a text, why the judge was asked, and why it gave no score all the same."""
 
     asked: str | None
@@ -286,7 +286,7 @@ class Look(NamedTuple):
     judge: Score | None
 
     @classmethod
-    def of(cls, stages: Sequence[Stage]) -> Look:
+    def of(cls, stages: Sequence[Stage]) -> TwoStageReading:
         asked = next((stage.asked for stage in stages), "")
         given = {stage.name: stage.given for stage in stages}
         screen, judge = (_score(given.get(name)) for name in ("screen", "judge"))
@@ -323,7 +323,7 @@ class ObservedMany:
     scores: NDArray[np.float64]
     failures: tuple[tuple[int, int, ObservationFailure], ...] = ()
     unread: tuple[tuple[int, int, NotRead], ...] = ()
-    looks: tuple[Look, ...] | None = None
+    looks: tuple[TwoStageReading, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -335,7 +335,7 @@ class ObservedMany:
         scores: Sequence[Sequence[float]] | NDArray[np.float64],
         failures: Iterable[tuple[int, int, ObservationFailure]] = (),
         unread: Iterable[tuple[int, int, NotRead]] = (),
-        looks: Sequence[Look] | None = None,
+        looks: Sequence[TwoStageReading] | None = None,
     ) -> ObservedMany:
         """Bring rows into order.
 
@@ -423,7 +423,7 @@ def _in_columns(
     scores: list[tuple[float, float, float]] = []
     failures: list[tuple[int, int, ObservationFailure]] = []
     unread: list[tuple[int, int, NotRead]] = []
-    looks: list[Look] = []
+    looks: list[TwoStageReading] = []
     for conversation, turns in enumerate(observed):
         for turn in turns:
             for given in turn.given:
@@ -431,7 +431,7 @@ def _in_columns(
                     rows.append((conversation, turn.turn, places[given.principle, given.side]))
                     scores.append((given.score.T, given.score.I, given.score.F))
                     if has_stages:
-                        looks.append(Look.of(given.stages))
+                        looks.append(TwoStageReading.of(given.stages))
                 elif isinstance(given, NotRead):
                     unread.append((conversation, turn.turn, given))
                 else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnwise.operations.alert_rules import AlertSettings, Rule
 from turnwise.operations.alerts import Alerts
-from turnwise.operations.audit_report import KINDS, AuditReport, Count, Flagged, WhatIf, report_audit
+from turnwise.operations.audit_report import KINDS, AuditReport, BlockCount, FlaggedChat, WhatIf, report_audit
 from turnwise.operations.delivery import Alert, DeliveryError, ReceiverSettings
 from turnwise.operations.trace_scores import (
     TARGETS,
@@ -30,9 +30,9 @@ __all__ = [
     "AlertSettings",
     "Alerts",
     "AuditReport",
-    "Count",
+    "BlockCount",
     "DeliveryError",
-    "Flagged",
+    "FlaggedChat",
     "Published",
     "ReceiverSettings",
     "Rule",

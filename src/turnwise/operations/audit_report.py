@@ -26,7 +26,7 @@ from turnwise.observers.local.languages import language_of
 from turnwise.rates import Rate
 from turnwise.study import Trends, threshold_for
 from turnwise.study.annotation import LabelQueue, Order, consensus
-from turnwise.study.facets_and_trends import MOST_VALUES, Series, mondays_of, weekly
+from turnwise.study.facets_and_trends import MOST_VALUES, WeeklySeries, mondays_of, weekly
 
 if TYPE_CHECKING:
     from turnwise.store import Store
@@ -56,7 +56,7 @@ _NUMBER = LinearRegex(r"[0-9]+(\.[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Count(Shown):
+class BlockCount(Shown):
     """Blocks of one kind.
 
     Args:
@@ -71,7 +71,7 @@ class Count(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class Flagged(Shown):
+class FlaggedChat(Shown):
     """A conversation to read: its first text that was blocked, or would have been."""
 
     conversation_id: str
@@ -142,7 +142,7 @@ class AuditReport(Shown):
     would_block: Rate
     warned: Rate
     limited: int
-    counts: Mapping[str, tuple[Count, ...]]
+    counts: Mapping[str, tuple[BlockCount, ...]]
     failed: Mapping[str, int]
     not_read: Mapping[str, int]
     missing: int
@@ -152,7 +152,7 @@ class AuditReport(Shown):
     histogram: tuple[int, ...]
     weeks: Trends
     languages: Trends
-    to_read: tuple[Flagged, ...]
+    to_read: tuple[FlaggedChat, ...]
     what_if: WhatIf | None = None
     alarms: WhatIf | None = None
     bounded: WhatIf | None = None
@@ -165,7 +165,7 @@ class AuditReport(Shown):
 
 
 @dataclass(slots=True)
-class _Chat:
+class _AuditedChat:
     """What is known of a conversation so far."""
 
     tenant: str
@@ -270,7 +270,7 @@ class _Counting:
 
     def __init__(self, guardrail: str) -> None:
         self._guardrail = guardrail
-        self.chats: dict[tuple[str, str], _Chat] = {}
+        self.chats: dict[tuple[str, str], _AuditedChat] = {}
         self._texts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
         self._in: dict[str, dict[str, set[tuple[str, str]]]] = {kind: defaultdict(set) for kind in KINDS}
         self._of_day: dict[str, set[tuple[str, str]]] = defaultdict(set)
@@ -300,7 +300,7 @@ class _Counting:
         self._end = max(self._end, time)
         self._erased += "erased" in event
         key = str(event.get("tenant") or ""), str(event.get("conversation_id") or "")
-        chat = self.chats.setdefault(key, _Chat(key[0], time))
+        chat = self.chats.setdefault(key, _AuditedChat(key[0], time))
         chat.begin = min(chat.begin, time)
         self._of_day[time[:10]].add(key)
         blocks = list(blocks_of(event))
@@ -313,7 +313,7 @@ class _Counting:
             self._block(event, key, chat, blocks)
         chat.warned = chat.warned or bool(event.get("warned")) or _would_warn(event)
 
-    def _score(self, event: Mapping[str, Any], chat: _Chat) -> None:
+    def _score(self, event: Mapping[str, Any], chat: _AuditedChat) -> None:
         for name, detail in details_of(event):
             self._failed[name] += detail.get("status") == "failed"
             self._not_read[name] += detail.get("status") == "not_read"
@@ -324,7 +324,7 @@ class _Counting:
                     chat.score = max(chat.score if chat.score is not None else -math.inf, float(score))
 
     def _block(
-        self, event: dict[str, Any], key: tuple[str, str], chat: _Chat, blocks: list[tuple[str, str]]
+        self, event: dict[str, Any], key: tuple[str, str], chat: _AuditedChat, blocks: list[tuple[str, str]]
     ) -> None:
         named = {
             "guardrail": {name for name, _ in blocks},
@@ -382,16 +382,16 @@ class _Counting:
             "to_read": tuple(self._to_read()),
         }
 
-    def _counted(self, kind: str) -> Iterator[Count]:
+    def _counted(self, kind: str) -> Iterator[BlockCount]:
         if kind == "day":
             for day in _days(self._of_day):
                 inside = self._in["day"].get(day, set())
-                yield Count(day, self._texts["day"][day], Rate(len(inside), len(self._of_day.get(day, ()))))
+                yield BlockCount(day, self._texts["day"][day], Rate(len(inside), len(self._of_day.get(day, ()))))
             return
         sizes = Counter(chat.tenant for chat in self.chats.values())
         for name, texts in self._texts[kind].most_common(_REASONS):
             of = sizes[name] if kind == "tenant" else len(self.chats)
-            yield Count(name, texts, Rate(len(self._in[kind][name]), of))
+            yield BlockCount(name, texts, Rate(len(self._in[kind][name]), of))
 
     def _by_week(self) -> dict[str, Trends]:
         import numpy as np
@@ -400,12 +400,14 @@ class _Counting:
         told = [(chat, language_of(" ".join(chat.letters))) for chat in self.chats.values() if chat.letters]
         common = [name for name, _ in Counter(name for _, name in told).most_common(MOST_VALUES)]
         mondays = mondays_of([date.fromisoformat(chat.begin[:10]) for chat, _ in told])
-        languages = [Series(one, mondays, np.array([name == one for _, name in told]), None) for one in common]
+        languages = [
+            WeeklySeries(one, mondays, np.array([name == one for _, name in told]), None) for one in common
+        ]
         tenants = [name for name, _ in Counter(chat.tenant for chat in scored).most_common(MOST_VALUES)]
         groups = [("", scored)]
         groups += [(name, [chat for chat in scored if chat.tenant == name]) for name in tenants if name]
         weeks = [
-            Series(
+            WeeklySeries(
                 name,
                 mondays_of([date.fromisoformat(chat.begin[:10]) for chat in some]),
                 np.array([chat.blocked for chat in some], dtype=bool),
@@ -416,7 +418,7 @@ class _Counting:
         ]
         return {"weeks": weekly(weeks), "languages": weekly(languages)}
 
-    def _to_read(self) -> Iterator[Flagged]:
+    def _to_read(self) -> Iterator[FlaggedChat]:
         flagged = ((key, chat) for key, chat in self.chats.items() if chat.first is not None)
         for (tenant, name), chat in heapq.nsmallest(
             TO_READ, flagged, key=lambda one: (-(one[1].score or 0.0), one[1].begin, one[0])
@@ -424,7 +426,7 @@ class _Counting:
             assert chat.first is not None
             time, event, guardrail, reason = chat.first
             text = event.get("text")
-            yield Flagged(
+            yield FlaggedChat(
                 name, tenant, time, event.get("turn"), str(event.get("side", "")), guardrail, reason,
                 chat.score, text if isinstance(text, str) else None,
             )  # fmt: skip

@@ -26,9 +26,9 @@ from turnwise._support.bounded import read_json
 from turnwise.datasets import BadRecord
 from turnwise.datasets.records import ParsedRecord
 from turnwise.datasets.traces.otel import OTEL, read_requests
-from turnwise.datasets.traces.steps import Step
+from turnwise.datasets.traces.steps import TraceStep
 from turnwise.errors import TurnwiseError, UsageError
-from turnwise.operations.spool import Spool, Taken
+from turnwise.operations.spool import Spool, TakenSteps
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -44,7 +44,7 @@ MOST_BYTES: Final = 64 << 20
 _LOG = logging.getLogger("turnwise.operations")
 
 
-def steps_of(body: bytes, kind: str) -> Iterator[Step | BadRecord]:
+def steps_of(body: bytes, kind: str) -> Iterator[TraceStep | BadRecord]:
     """The steps of a request, in JSON or protobuf by its content type; what can't be read comes as `BadRecord`."""
     if "json" in kind:
         records: Iterable[ParsedRecord | BadRecord] = [ParsedRecord(1, read_json(body))]
@@ -72,7 +72,7 @@ def otlp_app(spool: Spool, key: str = "") -> ASGIApp:
         kind = request.headers.get("content-type", "application/x-protobuf")
         try:
             taken = await run_in_threadpool(_taken, spool, body, kind, request.headers.get("content-encoding", ""))
-        except _RefusedError as error:
+        except _UnreadableRequestError as error:
             return Response(str(error), 400)
         except TurnwiseError as error:
             _LOG.error("%s", error)
@@ -87,32 +87,32 @@ def otlp_app(spool: Spool, key: str = "") -> ASGIApp:
     return Starlette(routes=[*routes, Route("/healthz", alive)])
 
 
-class _RefusedError(TurnwiseError):
+class _UnreadableRequestError(TurnwiseError):
     """A request that can't be read."""
 
 
-def _taken(spool: Spool, body: bytes, kind: str, packed: str) -> Taken:
+def _taken(spool: Spool, body: bytes, kind: str, packed: str) -> TakenSteps:
     if packed == "gzip":
         try:
             with gzip.open(BytesIO(body)) as file:
                 body = file.read(MOST_BYTES + 1)
         except (OSError, EOFError, zlib.error) as error:
-            raise _RefusedError(f"the request can't be unpacked: {error}") from None
+            raise _UnreadableRequestError(f"the request can't be unpacked: {error}") from None
         if len(body) > MOST_BYTES:
-            raise _RefusedError(f"the request unpacks to more than {MOST_BYTES >> 20} MiB")
+            raise _UnreadableRequestError(f"the request unpacks to more than {MOST_BYTES >> 20} MiB")
     elif packed not in ("", "identity"):
-        raise _RefusedError(f"the encoding {packed!r} is not known; use gzip")
+        raise _UnreadableRequestError(f"the encoding {packed!r} is not known; use gzip")
     try:
         steps = list(steps_of(body, kind))
     except ValueError:
-        raise _RefusedError("the request is not JSON") from None
+        raise _UnreadableRequestError("the request is not JSON") from None
     bad = [one for one in steps if isinstance(one, BadRecord)]
     if bad and len(bad) == len(steps):
-        raise _RefusedError(bad[0].reason)
+        raise _UnreadableRequestError(bad[0].reason)
     return spool.take(steps)
 
 
-def _answer(taken: Taken, name: str, kind: str) -> bytes:
+def _answer(taken: TakenSteps, name: str, kind: str) -> bytes:
     """What the protocol answers: empty, or how many were refused."""
     told = {name: len(taken.refused), "errorMessage": taken.refused[0]} if taken.refused else {}
     if "json" in kind:

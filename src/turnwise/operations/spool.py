@@ -19,7 +19,7 @@ from turnwise.conversation import Sequence
 from turnwise.datasets import BadRecord, LoadOptions
 from turnwise.datasets.traces.loader import step_values
 from turnwise.datasets.traces.otel import OTEL
-from turnwise.datasets.traces.steps import Step
+from turnwise.datasets.traces.steps import TraceStep
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.findings import PartEntry
 from turnwise.runs.engines import Tell
@@ -47,7 +47,7 @@ CREATE INDEX IF NOT EXISTS chats_by_time ON chats (fresh, last);
 """
 
 
-class Taken(NamedTuple):
+class TakenSteps(NamedTuple):
     """What a request held: steps that are kept now, steps that were known, and why others were refused."""
 
     kept: int
@@ -85,14 +85,14 @@ class Spool:
         with self._lock:
             self._file.close()
 
-    def take(self, steps: Iterable[Step | BadRecord]) -> Taken:
+    def take(self, steps: Iterable[TraceStep | BadRecord]) -> TakenSteps:
         """Keep steps; when this returns they are on disk.
 
         Raises:
             UsageError: they can't be written.
         """
         refused, kept, now = [], 0, time.time()
-        rows: list[tuple[Step, str, bytes]] = []
+        rows: list[tuple[TraceStep, str, bytes]] = []
         for step in steps:
             if isinstance(step, BadRecord):
                 refused.append(step.reason)
@@ -112,7 +112,7 @@ class Spool:
                         self._file.execute("INSERT OR REPLACE INTO chats VALUES (?, ?, 1)", (chat, now))
         except sqlite3.Error as error:
             raise UsageError(f"{self._path} can't keep what is received: {error}") from error
-        return Taken(kept, len(rows) - kept, tuple(refused))
+        return TakenSteps(kept, len(rows) - kept, tuple(refused))
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -121,7 +121,7 @@ class Spool:
             with self._file:  # commits, or rolls back after an error
                 yield
 
-    def _chat_of(self, step: Step) -> str:
+    def _chat_of(self, step: TraceStep) -> str:
         """The conversation of a step; those of its trace that came before it was known move there."""
         row = self._file.execute("SELECT chat FROM traces WHERE trace = ?", (step.trace,)).fetchone()
         if row is not None:
@@ -150,7 +150,7 @@ class Spool:
             bodies = self._file.execute(
                 "SELECT place, body FROM steps WHERE chat = ? ORDER BY place", (chat,)
             ).fetchall()
-        steps = ((place, Step(*json.loads(body))) for place, body in bodies)
+        steps = ((place, TraceStep(*json.loads(body))) for place, body in bodies)
         return OTEL().grouped(steps, "otlp", LoadOptions())
 
     def stored(self, chats: Iterable[tuple[str, float]]) -> None:

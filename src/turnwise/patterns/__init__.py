@@ -4,9 +4,9 @@ docs/patterns.md says what every series and function means.
 """
 
 from turnwise.patterns.conditional import all_, any_, count, current_streak, k_of, share, streak, turns_since
-from turnwise.patterns.evaluator import Evaluator, Match, PatternValue, Stream, match
+from turnwise.patterns.evaluator import Evaluator, PatternMatch, PatternValue, Stream, match
 from turnwise.patterns.expression import Expression
-from turnwise.patterns.function_table import FUNCTIONS, Kind
+from turnwise.patterns.function_table import FUNCTIONS, ValueKind
 from turnwise.patterns.library import Library, NamedPattern, default_library, shipped_patterns
 from turnwise.patterns.named import load_patterns, named, self_contained
 from turnwise.patterns.number_functions import (
@@ -31,12 +31,12 @@ __all__ = [
     "FUNCTIONS",
     "Evaluator",
     "Expression",
-    "Kind",
     "Library",
-    "Match",
     "NamedPattern",
+    "PatternMatch",
     "PatternValue",
     "Stream",
+    "ValueKind",
     "all_",
     "any_",
     "at",

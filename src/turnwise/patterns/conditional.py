@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnwise.patterns.expression import Expression, KOf, call
-from turnwise.patterns.function_table import MAX_TURN, Cell, Kind, define, without_parameters
-from turnwise.patterns.sql_fold import Fold, Term, before_of, number_term, set_field
+from turnwise.patterns.expression import AtLeast, Expression, call
+from turnwise.patterns.function_table import MAX_TURN, Cell, ValueKind, define, without_parameters
+from turnwise.patterns.sql_fold import SqlFold, Term, before_of, number_term, set_field
 
 
-def _run(fold: Fold, c: Term, turn: str) -> tuple[str, str]:
+def _run(fold: SqlFold, c: Term, turn: str) -> tuple[str, str]:
     """The current run of turns at which a condition held: its placeholder, and its update."""
     end = set_field(fold, c.level, f"CASE WHEN {c.sql} THEN {turn} ELSE {{o}} END", "0e0")
     place = fold.field(c.level, "0e0")
@@ -18,7 +18,7 @@ def _run(fold: Fold, c: Term, turn: str) -> tuple[str, str]:
     return f"{{n{place}}}", fold.fields[place].update
 
 
-def _times(fold: Fold, c: Term) -> str:
+def _times(fold: SqlFold, c: Term) -> str:
     return set_field(fold, c.level, f"CASE WHEN {c.sql} THEN {{o}} + 1 ELSE {{o}} END", "0e0")
 
 
@@ -31,12 +31,12 @@ def _streak(cell: Cell, turn: int, held: bool | None) -> Any:
     return cell[0]
 
 
-def _streak_sql(fold: Fold, c: Term, turn: str) -> Term:
+def _streak_sql(fold: SqlFold, c: Term, turn: str) -> Term:
     _, update = _run(fold, c, turn)
     return number_term(set_field(fold, c.level, f"greatest({{o}}, {update})", "0e0"), c.level, 0.0, MAX_TURN)
 
 
-@define(_streak, _streak_sql, of=Kind.CONDITION)
+@define(_streak, _streak_sql, of=ValueKind.CONDITION)
 def streak(condition: Expression) -> Expression:
     """Return the longest run so far of consecutive turn numbers at which a condition held; 0 at first.
 
@@ -54,12 +54,12 @@ def _current_streak(cell: Cell, turn: int, held: bool | None) -> Any:
     return run
 
 
-def _current_streak_sql(fold: Fold, c: Term, turn: str) -> Term:
+def _current_streak_sql(fold: SqlFold, c: Term, turn: str) -> Term:
     run, _ = _run(fold, c, turn)
     return number_term(run, c.level, 0.0, MAX_TURN)
 
 
-@define(_current_streak, _current_streak_sql, of=Kind.CONDITION)
+@define(_current_streak, _current_streak_sql, of=ValueKind.CONDITION)
 def current_streak(condition: Expression) -> Expression:
     """Return the run of consecutive turn numbers up to this one at which a condition held; 0 if unknown."""
     return call("current_streak", condition)
@@ -72,11 +72,11 @@ def _count(cell: Cell, turn: int, held: bool | None) -> Any:
     return cell[0]
 
 
-def _count_sql(fold: Fold, c: Term, turn: str) -> Term:
+def _count_sql(fold: SqlFold, c: Term, turn: str) -> Term:
     return number_term(_times(fold, c), c.level, 0.0, MAX_TURN)
 
 
-@define(_count, _count_sql, of=Kind.CONDITION)
+@define(_count, _count_sql, of=ValueKind.CONDITION)
 def count(condition: Expression) -> Expression:
     """Return the number of turns so far at which a condition held; 0 at first. Unknown is not counted."""
     return call("count", condition)
@@ -90,12 +90,12 @@ def _share(cell: Cell, turn: int, held: bool | None) -> Any:
     return cell[0] / cell[1] if cell[1] else None
 
 
-def _share_sql(fold: Fold, c: Term, turn: str) -> Term:
+def _share_sql(fold: SqlFold, c: Term, turn: str) -> Term:
     told = set_field(fold, c.level, f"CASE WHEN {c.sql} IS NULL THEN {{o}} ELSE {{o}} + 1 END", "0e0")
     return number_term(f"CASE WHEN {told} > 0 THEN {_times(fold, c)} / {told} END", c.level, 0.0, 1.0)
 
 
-@define(_share, _share_sql, of=Kind.CONDITION)
+@define(_share, _share_sql, of=ValueKind.CONDITION)
 def share(condition: Expression) -> Expression:
     """Return ``count(condition)`` divided by the number of turns at which it was known.
 
@@ -111,11 +111,11 @@ def _any(cell: Cell, turn: int, held: bool | None) -> Any:
     return cell[0]
 
 
-def _any_sql(fold: Fold, c: Term, turn: str) -> Term:
+def _any_sql(fold: SqlFold, c: Term, turn: str) -> Term:
     return Term(set_field(fold, c.level, f"({{o}} OR coalesce({c.sql}, FALSE))", "FALSE"), c.level + 1, True)
 
 
-@define(_any, _any_sql, of=Kind.CONDITION, gives=Kind.CONDITION)
+@define(_any, _any_sql, of=ValueKind.CONDITION, gives=ValueKind.CONDITION)
 def any_(condition: Expression) -> Expression:
     """Return whether a condition held at some turn so far; false at first. Unknown is skipped."""
     return call("any", condition)
@@ -128,12 +128,12 @@ def _all(cell: Cell, turn: int, held: bool | None) -> Any:
     return cell[0] is True
 
 
-def _all_sql(fold: Fold, c: Term, turn: str) -> Term:
+def _all_sql(fold: SqlFold, c: Term, turn: str) -> Term:
     held = f"CASE WHEN {c.sql} THEN coalesce({{o}}, TRUE) WHEN NOT {c.sql} THEN FALSE ELSE {{o}} END"
     return Term(f"coalesce({set_field(fold, c.level, held, 'NULL::BOOLEAN')}, FALSE)", c.level + 1, True)
 
 
-@define(_all, _all_sql, of=Kind.CONDITION, gives=Kind.CONDITION)
+@define(_all, _all_sql, of=ValueKind.CONDITION, gives=ValueKind.CONDITION)
 def all_(condition: Expression) -> Expression:
     """Return whether a condition held at every turn at which it was known, and there was one."""
     return call("all", condition)
@@ -146,12 +146,12 @@ def _turns_since(cell: Cell, turn: int, held: bool | None) -> Any:
     return None if cell[0] is None else turn - cell[0]
 
 
-def _turns_since_sql(fold: Fold, c: Term, turn: str) -> Term:
+def _turns_since_sql(fold: SqlFold, c: Term, turn: str) -> Term:
     latest = set_field(fold, c.level, f"CASE WHEN {c.sql} THEN {turn} ELSE {{o}} END")
     return number_term(f"({turn} - {latest})", c.level, 0.0, MAX_TURN)
 
 
-@define(_turns_since, _turns_since_sql, of=Kind.CONDITION)
+@define(_turns_since, _turns_since_sql, of=ValueKind.CONDITION)
 def turns_since(condition: Expression) -> Expression:
     """Return how many turn numbers ago a condition last held; 0 where it holds, undefined before.
 
@@ -162,4 +162,4 @@ def turns_since(condition: Expression) -> Expression:
 
 def k_of(k: int, *conditions: Expression) -> Expression:
     """Return whether at least k of the conditions hold at a turn; unknown until enough do, or too few could."""
-    return KOf(k, conditions)
+    return AtLeast(k, conditions)

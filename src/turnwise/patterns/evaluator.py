@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 from turnwise.errors import PatternError
 from turnwise.patterns.expression import Expression, require
-from turnwise.patterns.function_table import Kind
+from turnwise.patterns.function_table import ValueKind
 from turnwise.patterns.margins import holds, margin
 from turnwise.patterns.program import Program
 from turnwise.scoring import TurnScores
@@ -63,7 +63,7 @@ class Evaluator:
 
     def __init__(self, expression: Expression) -> None:
         program = Program()
-        if expression.kind is Kind.NUMBER:
+        if expression.kind is ValueKind.NUMBER:
             self._number = True
             self._holds = self._margin = program.value(expression)
         else:
@@ -224,7 +224,7 @@ class Stream:
         return stream
 
 
-class Match(NamedTuple):
+class PatternMatch(NamedTuple):
     """Whether a trajectory matches a pattern.
 
     Args:
@@ -243,7 +243,7 @@ class Match(NamedTuple):
 
 def match(
     pattern: Expression, turns: Iterable[TurnScores], others: Mapping[str, Iterable[TurnScores]] | None = None
-) -> Match:
+) -> PatternMatch:
     """Return whether the turns of a conversation match a pattern, ever and finally.
 
     Args:
@@ -260,7 +260,7 @@ def match(
     >>> match(parse("F > 0.5"), turns)
     Match(turn=2, final=False)
     """
-    require(Kind.CONDITION, pattern, "match")
+    require(ValueKind.CONDITION, pattern, "match")
     evaluator = Evaluator(pattern)
     state = evaluator.start()
     first: int | None = None
@@ -271,4 +271,4 @@ def match(
             first = scores.turn
         if scores.scores or scores.response_scores:
             final = value.holds
-    return Match(first, final)
+    return PatternMatch(first, final)

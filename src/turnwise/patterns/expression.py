@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from turnwise.errors import PatternError
-from turnwise.patterns.function_table import FUNCTIONS, LARGEST, Function, Kind
+from turnwise.patterns.function_table import FUNCTIONS, LARGEST, Function, ValueKind
 
 ArithmeticOperator = Literal["+", "-", "*", "/"]
 ComparisonOperator = Literal["<", "<=", ">", ">=", "==", "!="]
@@ -56,7 +56,7 @@ class Expression(ABC):
 
     @property
     @abstractmethod
-    def kind(self) -> Kind:
+    def kind(self) -> ValueKind:
         """Whether it is a number or a condition."""
 
     def children(self) -> tuple[Expression, ...]:
@@ -173,7 +173,7 @@ class NumberExpression(Expression):
 
     __slots__ = ()
 
-    kind = Kind.NUMBER
+    kind = ValueKind.NUMBER
 
 
 class ConditionExpression(Expression):
@@ -181,10 +181,10 @@ class ConditionExpression(Expression):
 
     __slots__ = ()
 
-    kind = Kind.CONDITION
+    kind = ValueKind.CONDITION
 
 
-def require(kind: Kind, operand: object, where: str) -> None:
+def require(kind: ValueKind, operand: object, where: str) -> None:
     """Raise PatternError unless the operand is an expression of a kind; ``where`` goes into the message."""
     if not isinstance(operand, Expression):
         raise PatternError(f"{where} takes expressions, not {operand!r}")
@@ -195,7 +195,7 @@ def require(kind: Kind, operand: object, where: str) -> None:
 def mismatch(operand: Expression) -> str:
     """Say why an expression is not of the other kind, and how to mend it."""
     shown = shortened(str(operand))
-    if operand.kind is Kind.NUMBER:
+    if operand.kind is ValueKind.NUMBER:
         return f"{shown} is a number; compare it, as in {shown} > 0.5"
     return f"{shown} is a condition; count(...) and share(...) make numbers of conditions"
 
@@ -238,7 +238,7 @@ class Negative(NumberExpression):
     operand: Expression
 
     def _check(self) -> None:
-        require(Kind.NUMBER, self.operand, "-")
+        require(ValueKind.NUMBER, self.operand, "-")
 
     def children(self) -> tuple[Expression, ...]:
         return (self.operand,)
@@ -257,8 +257,8 @@ class _OfTwoNumbers(Expression):
     right: Expression
 
     def _check(self) -> None:
-        require(Kind.NUMBER, self.left, self.operator)
-        require(Kind.NUMBER, self.right, self.operator)
+        require(ValueKind.NUMBER, self.left, self.operator)
+        require(ValueKind.NUMBER, self.right, self.operator)
 
     def children(self) -> tuple[Expression, ...]:
         return self.left, self.right
@@ -292,7 +292,7 @@ class Not(ConditionExpression):
     operand: Expression
 
     def _check(self) -> None:
-        require(Kind.CONDITION, self.operand, "not")
+        require(ValueKind.CONDITION, self.operand, "not")
 
     def children(self) -> tuple[Expression, ...]:
         return (self.operand,)
@@ -312,7 +312,7 @@ class _Joint(ConditionExpression):
 
     def _check(self) -> None:
         for operand in self.operands:
-            require(Kind.CONDITION, operand, self.word)
+            require(ValueKind.CONDITION, operand, self.word)
 
     def children(self) -> tuple[Expression, ...]:
         return self.operands
@@ -339,7 +339,7 @@ class Or(_Joint):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Expression):
+class FunctionCall(Expression):
     """A function with its argument and parameters, in the order of the definition: ``slope(x, window=5)``."""
 
     function: str
@@ -365,7 +365,7 @@ class Call(Expression):
             )
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ValueKind:
         return FUNCTIONS[self.function].gives
 
     def children(self) -> tuple[Expression, ...]:
@@ -381,7 +381,7 @@ class Call(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class KOf(ConditionExpression):
+class AtLeast(ConditionExpression):
     """Conditions of which at least ``k`` hold: ``k_of(2, c, d, e)``."""
 
     k: int
@@ -391,7 +391,7 @@ class KOf(ConditionExpression):
         if not self.operands:
             raise PatternError("k_of takes at least 1 condition")
         for operand in self.operands:
-            require(Kind.CONDITION, operand, "k_of")
+            require(ValueKind.CONDITION, operand, "k_of")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= len(self.operands):
             raise PatternError(
                 f"k of k_of must be a whole number from 1 to its {len(self.operands)} conditions, not {self.k!r}"
@@ -405,7 +405,7 @@ class KOf(ConditionExpression):
 
 
 @dataclass(frozen=True, slots=True)
-class Named(Expression):
+class PatternReference(Expression):
     """A named pattern with the arguments that were given; ``body`` is what it stands for, with all put in."""
 
     name: str
@@ -413,7 +413,7 @@ class Named(Expression):
     body: Expression
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ValueKind:
         return self.body.kind
 
     def children(self) -> tuple[Expression, ...]:
@@ -427,7 +427,7 @@ class Named(Expression):
 def call(function: str, argument: Expression | float, /, **parameters: float | None) -> Expression:
     """Make the call of a function; parameters that are None are left out."""
     given = tuple((name, value) for name, value in parameters.items() if value is not None)
-    return Call(function, lifted(argument), given)
+    return FunctionCall(function, lifted(argument), given)
 
 
 def _operands(joint: Any, left: Expression) -> tuple[Expression, ...]:

@@ -47,7 +47,7 @@ def without_parameters(*start: Any) -> Callable[[Update], Callable[[], tuple[Cel
     return lambda update: lambda: ([*start], update)
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """What an expression is at a turn: a number, or a condition that holds or does not."""
 
     NUMBER = "number"
@@ -102,8 +102,8 @@ class Parameter:
 class Definition:
     """A function of the language: what it takes and gives, and how it is evaluated, live and in SQL."""
 
-    of: Kind
-    gives: Kind
+    of: ValueKind
+    gives: ValueKind
     parameters: tuple[Parameter, ...]
     live: Callable[..., tuple[Cell, Update]]
     sql: Callable[..., Term]
@@ -118,8 +118,8 @@ def define(
     live: Callable[..., tuple[Cell, Update]],
     sql: Callable[..., Term],
     *parameters: Parameter,
-    of: Kind = Kind.NUMBER,
-    gives: Kind = Kind.NUMBER,
+    of: ValueKind = ValueKind.NUMBER,
+    gives: ValueKind = ValueKind.NUMBER,
     pointwise: bool = False,
 ) -> Callable[[PythonForm], PythonForm]:
     """Define a function under the name of its Python form, which ends in ``_`` where Python has one like it."""

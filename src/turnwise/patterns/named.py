@@ -10,10 +10,10 @@ from pathlib import Path
 
 from turnwise._support.locations import to_path
 from turnwise.errors import PatternError
-from turnwise.patterns.expression import Expression, Named, lifted
+from turnwise.patterns.expression import Expression, PatternReference, lifted
 from turnwise.patterns.library import Library, default_library, read_patterns
 from turnwise.patterns.parser import expand
-from turnwise.patterns.tokeniser import Context
+from turnwise.patterns.tokeniser import ParseContext
 
 
 def load_patterns(path: str | Path, behind: Library | None = None) -> Library:
@@ -34,13 +34,13 @@ def load_patterns(path: str | Path, behind: Library | None = None) -> Library:
     library = Library(patterns, default_library() if behind is None else behind)
     try:
         for pattern in patterns:
-            expand(pattern, {}, Context(library))  # read with its defaults
+            expand(pattern, {}, ParseContext(library))  # read with its defaults
     except PatternError as error:
         raise PatternError(f"{path}: {error}") from error
     return library
 
 
-def named(name: str, /, *, patterns: Library | None = None, **arguments: Expression | float) -> Named:
+def named(name: str, /, *, patterns: Library | None = None, **arguments: Expression | float) -> PatternReference:
     """Return a named pattern, with some of its parameters given.
 
     Args:
@@ -57,7 +57,7 @@ def named(name: str, /, *, patterns: Library | None = None, **arguments: Express
     """
     library = default_library() if patterns is None else patterns
     values = {parameter: lifted(value) for parameter, value in arguments.items()}
-    return expand(library.get(name), values, Context(library))
+    return expand(library.get(name), values, ParseContext(library))
 
 
 def self_contained(expression: Expression, known: Library) -> Expression:
@@ -69,7 +69,7 @@ def self_contained(expression: Expression, known: Library) -> Expression:
         expression: what was read with further patterns.
         known: the patterns that whoever reads the text has.
     """
-    if isinstance(expression, Named):
+    if isinstance(expression, PatternReference):
         body = self_contained(expression.body, known)
         return expression if expression.name in known and body == expression.body else body
     values = {one.name: getattr(expression, one.name) for one in fields(expression) if one.init}  # type: ignore[arg-type]

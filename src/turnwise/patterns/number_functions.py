@@ -17,17 +17,17 @@ from turnwise.patterns.function_table import (
     define,
     without_parameters,
 )
-from turnwise.patterns.sql_fold import Fold, Term, before_of, number, number_term, set_field
+from turnwise.patterns.sql_fold import SqlFold, Term, before_of, number, number_term, set_field
 
 
 def _turn(name: str) -> Parameter:
     return Parameter(name, 1, MAX_TURN, whole=True, required=True, by_name=False)
 
 
-def _kept(update: str) -> Callable[[Fold, Term, str], Term]:
+def _kept(update: str) -> Callable[[SqlFold, Term, str], Term]:
     """SQL of a function whose value is its only field."""
 
-    def make(fold: Fold, x: Term, turn: str) -> Term:
+    def make(fold: SqlFold, x: Term, turn: str) -> Term:
         return number_term(set_field(fold, x.level, update.replace("{x}", x.sql)), x.level, x.low, x.high)
 
     return make
@@ -38,7 +38,7 @@ def _where_known(x: str, update: str) -> str:
     return f"CASE WHEN {x} IS NULL THEN {{o}} ELSE {update} END"
 
 
-def _at_sql(fold: Fold, x: Term, turn: str, k: int) -> Term:
+def _at_sql(fold: SqlFold, x: Term, turn: str, k: int) -> Term:
     field = set_field(fold, x.level, f"CASE WHEN {turn} = {k} THEN {x.sql} ELSE {{o}} END")
     return number_term(field, x.level, x.low, x.high)
 
@@ -114,13 +114,13 @@ def _mean(cell: Cell, turn: int, x: float | None) -> Any:
     return bounded(cell[1]) if cell[0] else None
 
 
-def _mean_of(fold: Fold, level: int, x: str) -> str:
+def _mean_of(fold: SqlFold, level: int, x: str) -> str:
     n = set_field(fold, level, _where_known(x, "{o} + 1"), "0e0")
     before = "coalesce({o}, 0e0)"
     return set_field(fold, level, _where_known(x, f"{before} + ({x} - {before}) / ({before_of(n)} + 1)"))
 
 
-def _mean_sql(fold: Fold, x: Term, turn: str) -> Term:
+def _mean_sql(fold: SqlFold, x: Term, turn: str) -> Term:
     return number_term(_mean_of(fold, x.level, x.sql), x.level, x.low, x.high)
 
 
@@ -142,7 +142,7 @@ def _rise(i: int, j: int) -> tuple[Cell, Update]:
     return [None, None], update
 
 
-def _rise_sql(fold: Fold, x: Term, turn: str, i: int, j: int) -> Term:
+def _rise_sql(fold: SqlFold, x: Term, turn: str, i: int, j: int) -> Term:
     early, late = (_at_sql(fold, x, turn, at).sql for at in (i, j))
     return number_term(f"({late} - {early})", x.level, x.low - x.high, x.high - x.low)
 
@@ -164,7 +164,7 @@ def _delta(cell: Cell, turn: int, x: float | None) -> Any:
     return None if before is None else bounded(x - before)
 
 
-def _delta_sql(fold: Fold, x: Term, turn: str) -> Term:
+def _delta_sql(fold: SqlFold, x: Term, turn: str) -> Term:
     before = set_field(fold, x.level, f"coalesce({x.sql}, {{o}})")
     change = fold.kept(x.level, f"{x.sql} - {before_of(before)}")
     return number_term(change, x.level, x.low - x.high, x.high - x.low)
@@ -186,7 +186,7 @@ def _drop(cell: Cell, turn: int, x: float | None) -> Any:
     return None if peak is None else bounded(peak - last)
 
 
-def _drop_sql(fold: Fold, x: Term, turn: str) -> Term:
+def _drop_sql(fold: SqlFold, x: Term, turn: str) -> Term:
     peak = set_field(fold, x.level, f"greatest({{o}}, {x.sql})")
     last = set_field(fold, x.level, f"coalesce({x.sql}, {{o}})")
     return number_term(f"({peak} - {last})", x.level, 0.0, x.high - x.low)
@@ -225,7 +225,7 @@ def _least_squares(turns: list[int], values: list[float]) -> float:
     return tx / tt
 
 
-def _slope_of_last_sql(fold: Fold, x: Term, turn: str, window: int) -> Term:
+def _slope_of_last_sql(fold: SqlFold, x: Term, turn: str, window: int) -> Term:
     def last(what: str) -> str:
         place = fold.field(x.level, "[]::DOUBLE[]")
         old = f"{{o{place}}}"
@@ -264,7 +264,7 @@ def _slope(window: int | None = None) -> tuple[Cell, Update]:
     return _slope_of_all() if window is None else _slope_of_last(window)
 
 
-def _slope_sql(fold: Fold, x: Term, turn: str, window: int | None = None) -> Term:
+def _slope_sql(fold: SqlFold, x: Term, turn: str, window: int | None = None) -> Term:
     # Two turn numbers differ by at least 1, so no line is steeper than the values lie apart.
     low, high = x.low - x.high, x.high - x.low
     if window is not None:
@@ -309,7 +309,7 @@ def _volatility(cell: Cell, turn: int, x: float | None) -> Any:
     return bounded(mean) if n else None
 
 
-def _volatility_sql(fold: Fold, x: Term, turn: str) -> Term:
+def _volatility_sql(fold: SqlFold, x: Term, turn: str) -> Term:
     before = set_field(fold, x.level, f"coalesce({x.sql}, {{o}})")
     distance = f"abs({x.sql} - {before_of(before)})"
     return number_term(_mean_of(fold, x.level, distance), x.level, 0.0, x.high - x.low)
@@ -331,7 +331,7 @@ def _ema(alpha: float, start: float | None = None) -> tuple[Cell, Update]:
     return [None], update
 
 
-def _ema_sql(fold: Fold, x: Term, turn: str, alpha: float, start: float | None = None) -> Term:
+def _ema_sql(fold: SqlFold, x: Term, turn: str, alpha: float, start: float | None = None) -> Term:
     new, rest = f"{number(alpha).sql} * {x.sql}", number(1.0 - alpha).sql
     if start is None:
         field = set_field(fold, x.level, f"coalesce({new} + {rest} * {{o}}, {x.sql}, {{o}})")
@@ -358,7 +358,7 @@ def _cusum(drift: float) -> tuple[Cell, Update]:
     return [None], update
 
 
-def _cusum_sql(fold: Fold, x: Term, turn: str, drift: float) -> Term:
+def _cusum_sql(fold: SqlFold, x: Term, turn: str, drift: float) -> Term:
     total = f"greatest(0e0, coalesce({{o}}, 0e0) + {x.sql} - {number(drift).sql})"
     field = set_field(fold, x.level, _where_known(x.sql, total))
     return number_term(field, x.level, 0.0, max(0.0, x.high - drift) * MAX_TURN)
@@ -375,7 +375,7 @@ def _abs(cell: Cell, turn: int, x: float | None) -> Any:
     return None if x is None else abs(x)
 
 
-def _abs_sql(fold: Fold, x: Term, turn: str) -> Term:
+def _abs_sql(fold: SqlFold, x: Term, turn: str) -> Term:
     highest = max(abs(x.low), abs(x.high))
     return x._replace(sql=f"abs({x.sql})", low=0.0, high=highest)
 

@@ -23,21 +23,21 @@ from turnwise.patterns.expression import (
     SUM,
     And,
     Arithmetic,
-    Call,
+    AtLeast,
     Comparison,
     Expression,
-    KOf,
-    Named,
+    FunctionCall,
     Negative,
     Not,
     Number,
     Or,
+    PatternReference,
     mismatch,
 )
-from turnwise.patterns.function_table import FUNCTIONS, Kind
+from turnwise.patterns.function_table import FUNCTIONS, ValueKind
 from turnwise.patterns.library import Library, NamedPattern, default_library
-from turnwise.patterns.series import TRUST, Length, OtherRun, Series, TurnNumber
-from turnwise.patterns.tokeniser import OF_A_SCORE, OF_A_TURN, Context, Part, Reader, Token, unknown
+from turnwise.patterns.series import TRUST, OtherRun, Series, TextLength, TurnNumber
+from turnwise.patterns.tokeniser import OF_A_SCORE, OF_A_TURN, Argument, ParseContext, Token, TokenReader, unknown
 
 _POWERS = {
     "or": OR,
@@ -73,7 +73,7 @@ strength, trust
                                                  ^
     """
     node = parse_expression(text, principles=principles, patterns=patterns)
-    if node.kind is not Kind.CONDITION:
+    if node.kind is not ValueKind.CONDITION:
         start = len(text) - len(text.lstrip())
         raise PatternError(
             f"a pattern must be a condition, but {mismatch(node)}", text, start, len(text.strip()) or 1
@@ -96,15 +96,15 @@ def parse_expression(
     """
     if patterns is None:
         patterns = default_library()
-    return parse_in(text, Context(patterns, principles))
+    return parse_in(text, ParseContext(patterns, principles))
 
 
-def parse_in(text: str, context: Context) -> Expression:
+def parse_in(text: str, context: ParseContext) -> Expression:
     """Read the expression of a text with the context of what is around it."""
     return _Parser(text, context).parse()
 
 
-def expand(pattern: NamedPattern, arguments: Mapping[str, Expression], context: Context) -> Named:
+def expand(pattern: NamedPattern, arguments: Mapping[str, Expression], context: ParseContext) -> PatternReference:
     """Return a named pattern with the expression that it stands for; missing arguments take their defaults."""
     if pattern.name in context.within:
         chain = " → ".join([*context.within, pattern.name])
@@ -126,20 +126,20 @@ def expand(pattern: NamedPattern, arguments: Mapping[str, Expression], context: 
             raise PatternError(f"{parameter} of {pattern.name} must be a {default.kind}, not {value}")
         bound[parameter] = value
     body = _read_part(pattern, "expression", pattern.expression, replace(inner, bound=bound))
-    return context.expanded.setdefault((pattern.name, given), Named(pattern.name, given, body))
+    return context.expanded.setdefault((pattern.name, given), PatternReference(pattern.name, given, body))
 
 
-def _read_part(pattern: NamedPattern, what: str, text: str, context: Context) -> Expression:
+def _read_part(pattern: NamedPattern, what: str, text: str, context: ParseContext) -> Expression:
     try:
         return parse_in(text, context)
     except PatternError as error:
         raise PatternError(f"{what} of {pattern.name}, {text!r}: {error.reason}") from error
 
 
-class _Parser(Reader):
+class _Parser(TokenReader):
     """Reads one text, once."""
 
-    def __init__(self, text: str, context: Context) -> None:
+    def __init__(self, text: str, context: ParseContext) -> None:
         super().__init__(text)
         self._context = context
         self._nesting = context.nesting
@@ -152,7 +152,7 @@ class _Parser(Reader):
             raise self.no_operator(self.next)
         return part.node
 
-    def _expression(self, least: int) -> Part:
+    def _expression(self, least: int) -> Argument:
         """Read operands and the operators between them that bind at least so tightly."""
         self._nesting += 1
         if self._nesting > MAX_DEPTH:
@@ -166,21 +166,21 @@ class _Parser(Reader):
                 left = self._compared(operator, left)
             else:
                 right = self._expression(tight + 1)
-                self.demand(Kind.NUMBER, operator.text, left, right)
+                self.demand(ValueKind.NUMBER, operator.text, left, right)
                 left = self.made(left.start, right.end, Arithmetic, operator.text, left.node, right.node)
         self._nesting -= 1
         return left
 
-    def _joined(self, operator: Token, first: Part, tight: int) -> Part:
+    def _joined(self, operator: Token, first: Argument, tight: int) -> Argument:
         operands = [first, self._expression(tight + 1)]
         while self.operator() == operator.text:
             self.take()
             operands.append(self._expression(tight + 1))
-        self.demand(Kind.CONDITION, operator.text, *operands)
+        self.demand(ValueKind.CONDITION, operator.text, *operands)
         nodes = tuple(operand.node for operand in operands)
         return self.made(first.start, operands[-1].end, And if tight == AND else Or, nodes)
 
-    def _compared(self, operator: Token, left: Part) -> Part:
+    def _compared(self, operator: Token, left: Argument) -> Argument:
         right = self._expression(SUM)
         if self.operator() in COMPARISONS:
             second = self.shown(right)
@@ -189,16 +189,16 @@ class _Parser(Reader):
                 f"and {second} {self.next.text} ...",
                 self.next,
             )
-        self.demand(Kind.NUMBER, operator.text, left, right)
+        self.demand(ValueKind.NUMBER, operator.text, left, right)
         return self.made(left.start, right.end, Comparison, operator.text, left.node, right.node)
 
-    def _operand(self) -> Part:  # noqa: PLR0911 - one for each kind of word
+    def _operand(self) -> Argument:  # noqa: PLR0911 - one for each kind of word
         token = self.take()
         if token.kind == "number":
             return self.made(token.start, token.end, Number, float(token.text))
         if token.kind == "name" and token.text == "not":
             operand = self._expression(NOT)
-            self.demand(Kind.CONDITION, "not", operand)
+            self.demand(ValueKind.CONDITION, "not", operand)
             return self.made(token.start, operand.end, Not, operand.node)
         if token.kind == "name" and token.text not in ("and", "or"):
             return self._named(token)
@@ -209,27 +209,27 @@ class _Parser(Reader):
                 number = self.take()
                 return self.made(token.start, number.end, Number, -float(number.text))
             operand = self._expression(SIGN)
-            self.demand(Kind.NUMBER, "-", operand)
+            self.demand(ValueKind.NUMBER, "-", operand)
             return self.made(token.start, operand.end, Negative, operand.node)
         if token.kind == "symbol" and token.text == "(":
             inner = self._expression(OR)
             return inner._replace(start=token.start, end=self.closing(token).end)
         raise self.no_value(token)
 
-    def _named(self, token: Token) -> Part:  # noqa: PLR0911 - one for each kind of name
+    def _named(self, token: Token) -> Argument:  # noqa: PLR0911 - one for each kind of name
         if self.comes("("):
             return self._of_run(token) if token.text == "run" else self._call(token)
         if self.comes("."):
             return self._series(token)
         name, span = token.text, (token.start, token.end)
         if name in self._context.bound:
-            return Part(self._context.bound[name], *span)
+            return Argument(self._context.bound[name], *span)
         if name in OF_A_SCORE:
             return self._of_a_score(token, None, Side.PROMPT, span)
         if name == "turn":
             return self.made(*span, TurnNumber)
         if name == "chars":
-            return self.made(*span, Length)
+            return self.made(*span, TextLength)
         if name in self._context.patterns:
             return self._expanded(token, [], token.end)
         raise self.error(self._no_word(name), token)
@@ -248,7 +248,7 @@ class _Parser(Reader):
         words = {*OF_A_SCORE, *OF_A_TURN, *self._context.bound, *self._context.patterns.names()}
         return unknown("name", name, words, also=(*FUNCTIONS, *(self._context.principles or ())))
 
-    def _of_run(self, token: Token) -> Part:
+    def _of_run(self, token: Token) -> Argument:
         opening = self.take()
         name = self.take()
         if name.kind not in ("name", "quoted"):
@@ -264,7 +264,7 @@ class _Parser(Reader):
             return self._series(first, name.text, token.start)
         return self._of_a_score(first, None, Side.PROMPT, (token.start, first.end), name.text)
 
-    def _series(self, first: Token, run: str | None = None, start: int | None = None) -> Part:
+    def _series(self, first: Token, run: str | None = None, start: int | None = None) -> Argument:
         words = [first]
         while self.comes("."):
             self.take()
@@ -281,7 +281,7 @@ class _Parser(Reader):
             side = Side.RESPONSE
             del words[0]
             if run is None and len(words) == 1 and words[0].text == "chars" and words[0].kind == "name":
-                return self.made(*span, Length, side)
+                return self.made(*span, TextLength, side)
         elif len(words) == 1:
             raise self.error(f"a name in quotes is a principle: write {self.shown(first)}.F", first)
         if len(words) > 2:
@@ -296,7 +296,7 @@ class _Parser(Reader):
 
     def _of_a_score(
         self, word: Token, principle: Token | None, side: Side, span: tuple[int, int], run: str | None = None
-    ) -> Part:
+    ) -> Argument:
         name = principle.text if principle else None
         if word.kind != "name" or word.text not in OF_A_SCORE:
             raise self.error(unknown("series", word.text, OF_A_SCORE), word)
@@ -304,11 +304,11 @@ class _Parser(Reader):
         part = self.made(*span, Series, "strength" if trust else word.text, name, side)
         if run is not None:
             part = self.made(*span, OtherRun, run, part.node)
-        return self.made(*span, Call, "ema", part.node, tuple(TRUST.items())) if trust else part
+        return self.made(*span, FunctionCall, "ema", part.node, tuple(TRUST.items())) if trust else part
 
-    def _call(self, token: Token) -> Part:
+    def _call(self, token: Token) -> Argument:
         opening = self.take()
-        arguments: list[Part] = []
+        arguments: list[Argument] = []
         if not self.comes(")"):
             arguments.append(self._argument())
         while self.comes(","):
@@ -324,17 +324,17 @@ class _Parser(Reader):
         known = [*FUNCTIONS, "k_of", *self._context.patterns.names()]
         raise self.error(unknown("function", token.text, known), token)
 
-    def _argument(self) -> Part:
+    def _argument(self) -> Argument:
         if self.next.kind == "name" and self.after_next.kind == "symbol" and self.after_next.text == "=":
             name = self.take()
             self.take()
             return self._expression(OR)._replace(name=name)
         return self._expression(OR)
 
-    def _function(self, token: Token, arguments: list[Part], end: int) -> Part:
+    def _function(self, token: Token, arguments: list[Argument], end: int) -> Argument:
         function, signature = token.text, FUNCTIONS[token.text]
         names = [parameter.name for parameter in signature.parameters]
-        call = f"{function}({', '.join(['x' if signature.of is Kind.NUMBER else 'condition', *names])})"
+        call = f"{function}({', '.join(['x' if signature.of is ValueKind.NUMBER else 'condition', *names])})"
         if not arguments or arguments[0].name is not None:
             raise self.error(f"{function} needs an argument: {call}", token)
         self.demand(signature.of, function, arguments[0])
@@ -351,9 +351,9 @@ class _Parser(Reader):
                 raise self.error(f"{name} of {function} must be a number, the same at every turn", part)
             parameter = signature.parameters[names.index(name)]
             values[name] = self.tried(part.start, part.end, parameter.read, function, part.node.value)
-        return self.made(token.start, end, Call, function, arguments[0].node, tuple(values.items()))
+        return self.made(token.start, end, FunctionCall, function, arguments[0].node, tuple(values.items()))
 
-    def _k_of(self, token: Token, arguments: list[Part], end: int) -> Part:
+    def _k_of(self, token: Token, arguments: list[Argument], end: int) -> Argument:
         for part in arguments:
             if part.name is not None:
                 raise self.error("k_of takes no named parameter: k_of(k, condition, condition, ...)", part.name)
@@ -362,13 +362,13 @@ class _Parser(Reader):
         first, *rest = arguments
         if not isinstance(first.node, Number) or not first.node.value.is_integer():
             raise self.error("k of k_of must be a whole number, the same at every turn", first)
-        self.demand(Kind.CONDITION, "k_of", *rest)
+        self.demand(ValueKind.CONDITION, "k_of", *rest)
         nodes = tuple(part.node for part in rest)
-        return self.made(first.start, first.end, KOf, int(first.node.value), nodes)._replace(
+        return self.made(first.start, first.end, AtLeast, int(first.node.value), nodes)._replace(
             start=token.start, end=end
         )
 
-    def _expanded(self, token: Token, arguments: list[Part], end: int) -> Part:
+    def _expanded(self, token: Token, arguments: list[Argument], end: int) -> Argument:
         pattern = self._context.patterns.get(token.text)
         values: dict[str, Expression] = {}
         for part in arguments:
@@ -383,4 +383,4 @@ class _Parser(Reader):
             values[part.name.text] = part.node
         context = replace(self._context, nesting=self._nesting)
         node = self.tried(token.start, end, expand, pattern, values, context)
-        return Part(node, token.start, end)
+        return Argument(node, token.start, end)

@@ -125,7 +125,7 @@ class Field:
     update: str = ""
 
 
-class Fold:
+class SqlFold:
     """Columns that are worked out of the turn alone, inputs of the pass, and the fields of its state."""
 
     def __init__(self) -> None:
@@ -227,7 +227,7 @@ def elementwise(sql: str) -> str:
     return f"list_transform({names[0]}, lambda e{index}: {inside})"
 
 
-def set_field(fold: Fold, level: int, update: str, start: str = UNDEFINED.sql) -> str:
+def set_field(fold: SqlFold, level: int, update: str, start: str = UNDEFINED.sql) -> str:
     """Return the placeholder of a new field; ``{o}`` in its update is its own old value."""
     place = fold.field(level, start)
     fold.fields[place].update = update.replace("{o}", f"{{o{place}}}")

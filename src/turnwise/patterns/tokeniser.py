@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnwise.errors import PatternError, UnknownNameError, nearest
-from turnwise.patterns.expression import Expression, Named, mismatch, shortened
-from turnwise.patterns.function_table import FUNCTIONS, Kind
+from turnwise.patterns.expression import Expression, PatternReference, mismatch, shortened
+from turnwise.patterns.function_table import FUNCTIONS, ValueKind
 from turnwise.patterns.series import COMPONENTS
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _unreadable(text: str, at: int) -> PatternError:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ParseContext:
     """What a text is read with; ``expanded``, what named patterns stood for, is shared by all read in one go."""
 
     patterns: Library
@@ -120,10 +120,10 @@ class Context:
     bound: Mapping[str, Expression] = field(default_factory=dict)  # by parameter, in a definition
     within: tuple[str, ...] = ()  # patterns whose definitions are being read, outermost first
     nesting: int = 0
-    expanded: dict[tuple[str, tuple[tuple[str, Expression], ...]], Named] = field(default_factory=dict)
+    expanded: dict[tuple[str, tuple[tuple[str, Expression], ...]], PatternReference] = field(default_factory=dict)
 
 
-class Part(NamedTuple):
+class Argument(NamedTuple):
     """An expression and its place in the text; `name` where it was written ``name=expression``."""
 
     node: Expression
@@ -132,7 +132,7 @@ class Part(NamedTuple):
     name: Token | None = None
 
 
-class Reader:
+class TokenReader:
     """A place in the words of one text."""
 
     def __init__(self, text: str) -> None:
@@ -163,9 +163,9 @@ class Reader:
         joins = token.kind == "name" and token.text in ("and", "or")
         return token.text if joins or token.kind == "symbol" else ""
 
-    def made(self, start: int, end: int, node: Any, *values: Any) -> Part:
+    def made(self, start: int, end: int, node: Any, *values: Any) -> Argument:
         """Make a node of values; where it refuses them, the error shows the place."""
-        return Part(self.tried(start, end, node, *values), start, end)
+        return Argument(self.tried(start, end, node, *values), start, end)
 
     def tried(self, start: int, end: int, make: Any, *values: Any) -> Any:
         """Call a function with values; where it refuses them, the error shows the place."""
@@ -174,17 +174,17 @@ class Reader:
         except PatternError as error:
             raise PatternError(error.reason, self.text, start, end - start) from None
 
-    def demand(self, kind: Kind, where: str, *parts: Part) -> None:
+    def demand(self, kind: ValueKind, where: str, *parts: Argument) -> None:
         """Refuse parts that are not of a kind, at their place."""
         for part in parts:
             if part.node.kind is not kind:
                 raise self.error(f"{where} takes a {kind}, but {mismatch(part.node)}", part)
 
-    def shown(self, part: Token | Part) -> str:
+    def shown(self, part: Token | Argument) -> str:
         """A part as it was written, shortened where it is long."""
         return shortened(self.text[part.start : part.end], 30)
 
-    def error(self, reason: str, place: Token | Part) -> PatternError:
+    def error(self, reason: str, place: Token | Argument) -> PatternError:
         return PatternError(reason, self.text, place.start, place.end - place.start)
 
     def no_value(self, token: Token) -> PatternError:

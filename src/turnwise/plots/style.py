@@ -19,7 +19,7 @@ CONFIG: dict[str, Any] = {
 """Settings of every chart."""
 
 
-class Look(NamedTuple):
+class LineStyle(NamedTuple):
     """How one line looks: `dash` has the lengths of strokes and gaps. Colours are Okabe and Ito's (2008)."""
 
     colour: str
@@ -28,21 +28,21 @@ class Look(NamedTuple):
 
 
 COMPONENTS = {
-    "T": Look("#0072B2", [7, 3], "circle"),
-    "I": Look("#E69F00", [2, 2], "square"),
-    "F": Look("#D55E00", [1, 0], "triangle-up"),
+    "T": LineStyle("#0072B2", [7, 3], "circle"),
+    "I": LineStyle("#E69F00", [2, 2], "square"),
+    "F": LineStyle("#D55E00", [1, 0], "triangle-up"),
 }
 """By component of a score. F, what one looks for, is the solid line."""
 
 LABELS = {
-    "attack": Look("#D55E00", [1, 0], "triangle-up"),
-    "benign": Look("#0072B2", [7, 3], "circle"),
-    "unlabelled": Look("#666666", [2, 2], "square"),
+    "attack": LineStyle("#D55E00", [1, 0], "triangle-up"),
+    "benign": LineStyle("#0072B2", [7, 3], "circle"),
+    "unlabelled": LineStyle("#666666", [2, 2], "square"),
 }
 """By ground truth."""
 
 
-def scales(looks: dict[str, Look]) -> dict[str, Any]:
+def scales(looks: dict[str, LineStyle]) -> dict[str, Any]:
     """The arguments of `altair.Scale` for colour, dash and shape of named lines."""
     names = list(looks)
     return {
@@ -53,7 +53,7 @@ def scales(looks: dict[str, Look]) -> dict[str, Any]:
 
 
 def plain(
-    chart: Any, field: str, names: Sequence[str], looks: Sequence[Look], *, shape: bool = False
+    chart: Any, field: str, names: Sequence[str], looks: Sequence[LineStyle], *, shape: bool = False
 ) -> list[Any]:
     """A layer for each name, in its colour and with its shape, that adds nothing to the legend."""
     # A legend that bands or points share with lines shows them, and not the dashes of the lines.
@@ -88,13 +88,13 @@ def tips(rows: Sequence[dict[str, Any]]) -> list[Any]:
 
 
 LOOKS = (
-    Look("#000000", [3, 1], "circle"),
-    Look("#D55E00", [1, 0], "triangle-up"),
-    Look("#0072B2", [6, 3], "square"),
-    Look("#009E73", [2, 2], "diamond"),
-    Look("#CC79A7", [8, 2, 2, 2], "triangle-down"),
-    Look("#E69F00", [4, 1], "cross"),
-    Look("#56B4E9", [1, 3], "triangle-right"),
+    LineStyle("#000000", [3, 1], "circle"),
+    LineStyle("#D55E00", [1, 0], "triangle-up"),
+    LineStyle("#0072B2", [6, 3], "square"),
+    LineStyle("#009E73", [2, 2], "diamond"),
+    LineStyle("#CC79A7", [8, 2, 2, 2], "triangle-down"),
+    LineStyle("#E69F00", [4, 1], "cross"),
+    LineStyle("#56B4E9", [1, 3], "triangle-right"),
 )
 """How the arms look that are drawn together: Okabe and Ito's colours, each with a dash and a shape of its own."""
 

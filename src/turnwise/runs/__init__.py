@@ -3,7 +3,7 @@
 from turnwise.runs.engines import ENGINES, Engine, InlineEngine, ProcessEngine, Progress, ThreadEngine, make_engine
 from turnwise.runs.evaluation import Summary, evaluate
 from turnwise.runs.flips import ArmVerdicts, Compared, Flip, arm_verdicts, compare_arms
-from turnwise.runs.forecast import Cost, Forecast, asked_of_run, forecast_evaluation, forecast_scan
+from turnwise.runs.forecast import CostForecast, Forecast, asked_of_run, forecast_evaluation, forecast_scan
 from turnwise.runs.inbox import Inbox, InboxItem, inbox, sentence
 from turnwise.runs.inputs import ReadOptions
 from turnwise.runs.judgements import export_people, judged_ids, record_judgements, record_people
@@ -18,7 +18,7 @@ __all__ = [
     "LIVE",
     "ArmVerdicts",
     "Compared",
-    "Cost",
+    "CostForecast",
     "Detection",
     "Engine",
     "Explanation",

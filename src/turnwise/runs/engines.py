@@ -37,7 +37,7 @@ _WHILE = 0.05
 """Seconds after which the lack of a result is told."""
 
 
-class Work(Protocol[Given_contra, Made_co]):
+class WorkerSetup(Protocol[Given_contra, Made_co]):
     """All that a worker must know. Picklable and light where it goes to other processes."""
 
     def open(self) -> Callable[[Given_contra], Made_co]:
@@ -47,7 +47,7 @@ class Work(Protocol[Given_contra, Made_co]):
 class Engine(Protocol):
     """Gives items to workers."""
 
-    def run(self, work: Work[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
+    def run(self, work: WorkerSetup[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
         """Yield what came since the last time, now and then nothing; TurnwiseError where a worker can't go on.
 
         Items are taken only as there is room, so that memory is bounded; their generator may raise. Where the
@@ -101,7 +101,7 @@ class Sink(Protocol[Made_co, Given_contra]):
         """Return once all that was taken is durable; `complete` says that nothing is missing any more."""
 
 
-def carry_out(work: Work[Item, Result], engine: Engine, sink: Sink[Item, Result]) -> None:
+def carry_out(work: WorkerSetup[Item, Result], engine: Engine, sink: Sink[Item, Result]) -> None:
     """Do what a sink lacks. After an error or an interrupt too, what was done is durable before it goes on."""
     complete = False
     try:
@@ -144,7 +144,7 @@ Tell = Callable[[Progress], None]
 
 
 @contextmanager
-def shared_allowance(work: Work[Item, Result]) -> Iterator[Work[Item, Result]]:
+def shared_allowance(work: WorkerSetup[Item, Result]) -> Iterator[WorkerSetup[Item, Result]]:
     """Yield the work for worker processes on this machine, and serve their common allowance meanwhile."""
     if not isinstance(work, PaidWork) or work.limits is None:
         yield work
@@ -158,7 +158,7 @@ def shared_allowance(work: Work[Item, Result]) -> Iterator[Work[Item, Result]]:
 class InlineEngine:
     """Does items one after the other in this thread."""
 
-    def run(self, work: Work[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
+    def run(self, work: WorkerSetup[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
         """Yield what comes of each item, in order; see `Engine`."""
         do = work.open()
         for item in items:
@@ -177,7 +177,7 @@ class ThreadEngine:
         self._ordered = ordered
         self._stop = stop
 
-    def run(self, work: Work[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
+    def run(self, work: WorkerSetup[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
         """Yield what comes of items; see `Engine`."""
         do, most = work.open(), 2 * self._threads
         pool = ThreadPoolExecutor(self._threads, thread_name_prefix="turnwise-run")
@@ -214,7 +214,7 @@ class ProcessEngine:
         self._ordered = ordered
         self._alone = alone
 
-    def run(self, work: Work[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
+    def run(self, work: WorkerSetup[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
         """Yield what comes of items; see `Engine`.
 
         Raises:
@@ -354,7 +354,7 @@ def _enter_process(work: bytes, stopped: Connection) -> None:
 def _do(item: Any) -> Any:
     try:
         if _Process.do is None:
-            opened: Work[Any, Any] = pickle.loads(_Process.work)  # made by the parent, a moment ago
+            opened: WorkerSetup[Any, Any] = pickle.loads(_Process.work)  # made by the parent, a moment ago
             _Process.do = opened.open()
         return _Process.do(item)
     except TurnwiseError as error:

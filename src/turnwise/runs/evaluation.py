@@ -121,7 +121,7 @@ def evaluate(
     apart = computes and not independent and jobs > 1 and isinstance(observer, str)
     engine = ProcessEngine(jobs, ordered=True, alone="-j 1") if apart else _engine_here(scorer, jobs)
     work = TaskWork(observer if apart else scorer, seen, settings or {})
-    sink = StoreSink(
+    sink = ScoreSink(
         store,
         started,
         Plan(judged, seen, sides, ids, label, only),
@@ -218,7 +218,7 @@ class Summary:
     unread: Mapping[str, int] = field(default_factory=dict)
 
 
-class StoreSink:
+class ScoreSink:
     """Takes the scores of a run, and keeps one write under way while the next ones come."""
 
     # A worker takes `batch` sequences at once; with None each score is work of its own, or with `together` those
@@ -251,7 +251,7 @@ class StoreSink:
         self._began = time.perf_counter()
         self._total = total
         self._done = self._before = 0
-        self._count = _Count()
+        self._count = _EvaluationTally()
         self._open: dict[str, int] = {}  # missing scores of sequences under way: progress goes by whole sequences
         self._outbox = _Outbox(store, self._finished, pause)
 
@@ -353,7 +353,7 @@ def _outcome(
 
 
 @dataclass(slots=True)
-class _Count:
+class _EvaluationTally:
     """Counts what one call of `evaluate` does; the fields are those of `Summary`."""
 
     sequences: int = 0
@@ -398,7 +398,7 @@ class _Count:
                 self.cost_usd = (self.cost_usd or 0.0) + outcome.cost_usd
 
     def summary(self, run: str, seconds: float) -> Summary:
-        counts = {name: getattr(self, name) for name in _Count.__slots__}
+        counts = {name: getattr(self, name) for name in _EvaluationTally.__slots__}
         counts |= {"structured": dict(self.structured), "commonest_failure": counts.pop("reasons").commonest}
         counts["unread"] = dict(self.unread.most_common())
         return Summary(run=run, seconds=seconds, **counts)

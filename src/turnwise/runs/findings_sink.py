@@ -37,7 +37,7 @@ from turnwise.findings import (
 )
 from turnwise.runs.engines import Progress, Tell
 from turnwise.runs.paid_replies import ScanJournal
-from turnwise.runs.parts import Done, Part
+from turnwise.runs.parts import FinishedPart, Part
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -254,7 +254,7 @@ class FindingsSink:
             else:
                 yield part
 
-    def take(self, results: Sequence[Done]) -> None:
+    def take(self, results: Sequence[FinishedPart]) -> None:
         for done in results:
             self._done[done.entry.number] = done.entry
             if time.monotonic() >= self._not_before or not self._total:

@@ -37,7 +37,7 @@ _Asked = tuple[Sequence[Principle], Sequence[conversation.Turn], int, conversati
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class CostForecast:
     """What a language model would be asked for some scores, and what that would cost.
 
     Args:
@@ -59,7 +59,7 @@ class Cost:
     most_usd: float | None
 
 
-def forecast_evaluation(store: Store, run: str, estimator: CostEstimator, plan: Plan) -> Cost:
+def forecast_evaluation(store: Store, run: str, estimator: CostEstimator, plan: Plan) -> CostForecast:
     """Return what the scores that a run lacks would cost; nothing is sent, and no key is needed.
 
     Args:
@@ -103,7 +103,7 @@ def _cost(
     estimator: CostEstimator,
     asked: Iterable[_Asked],
     is_free: Callable[[tuple[str, int], Sequence[Principle]], bool] = lambda request, principles: False,
-) -> Cost:
+) -> CostForecast:
     scores = calls = cached = prompt_tokens = completion_tokens = 0
     cost = most = 0.0
     for about in asked:
@@ -119,7 +119,7 @@ def _cost(
             cost += guess.cost_usd or 0.0
             most += guess.most_usd or 0.0
     known = estimator.price_as_of is not None
-    return Cost(
+    return CostForecast(
         scores, calls, cached, prompt_tokens, completion_tokens, cost if known else None, most if known else None
     )
 
@@ -235,7 +235,7 @@ def _priced(
     ]
     if screens is not None:  # it takes a while: those that are looked at should not all be of the first parts
         random.Random(prepared.seed).shuffle(chats)
-    costs: list[Cost] = []
+    costs: list[CostForecast] = []
     asked = turns = 0
     began = time.monotonic()
     for chat in chats:

@@ -11,7 +11,7 @@ from typing import Any
 from turnwise._support.locations import Location
 from turnwise.conversation import Label
 from turnwise.datasets import DatasetInfo, Loader, LoadOptions, get_loader
-from turnwise.datasets.layout import Head, Layout, read_head
+from turnwise.datasets.layout import FileHead, Layout, read_head
 from turnwise.datasets.opening import check_columns, detect_format, load_options
 from turnwise.errors import DatasetError, UsageError
 from turnwise.findings import Input
@@ -51,29 +51,29 @@ class ReadOptions:
     source: str | None = None
     encoding: str | None = None
 
-    def of(self, names: Sequence[str]) -> Reading:
+    def of(self, names: Sequence[str]) -> InputSettings:
         """How the files that names stand for are read; refuses what can't be, and files that can't be read."""
         wanted = None if self.format is None else get_loader(self.format).info
         options = load_options(self.columns, self.label, self.label_map, self.role_map, self.source, self.encoding)
-        reading = Reading(_find(names, wanted), self.format, options)
+        reading = InputSettings(_find(names, wanted), self.format, options)
         reading.check()
         return reading
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class InputSettings:
     """How the inputs are read, in the driver and in every worker. Without a `format` it is told from each file."""
 
     files: tuple[str, ...]
     format: str | None = None
     options: LoadOptions = field(default_factory=LoadOptions)
 
-    def open(self, place: int) -> tuple[Head, Loader]:
+    def open(self, place: int) -> tuple[FileHead, Loader]:
         """The beginning of a file, by its index, and the loader of its format."""
         name = self.files[place]
         named = None if self.format is None else get_loader(self.format)
         if named is not None and named.info.directory and Location(name).is_folder():
-            head = Head(name, PurePath(name).name.lower(), Layout.FOLDER, ())
+            head = FileHead(name, PurePath(name).name.lower(), Layout.FOLDER, ())
         else:
             head = read_head(name, self.options.encoding)
         loader = named or detect_format(head, self.options)

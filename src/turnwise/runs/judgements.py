@@ -26,7 +26,7 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.observers import build_observer
 from turnwise.principles import Principle, builtin_principles, load_principle
 from turnwise.runs.evaluation import Summary, evaluate
-from turnwise.store import Correction, HumanScore, Store
+from turnwise.store import HumanScore, LabelCorrection, Store
 
 
 def judged_ids(folder: str | Path) -> dict[str, frozenset[str]]:
@@ -115,7 +115,7 @@ def folder_of(author: str) -> str:
 
 
 def lines_of(
-    scores: Iterable[HumanScore], corrections: Iterable[Correction], turns: Mapping[str, int]
+    scores: Iterable[HumanScore], corrections: Iterable[LabelCorrection], turns: Mapping[str, int]
 ) -> dict[str, str]:
     """The files of one author, by name; what would be empty is absent. `turns` are those of each conversation."""
     files: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -151,7 +151,7 @@ def lines_of(
     }
 
 
-def _turned(said: Correction, turns: int) -> list[dict[str, Any]]:
+def _turned(said: LabelCorrection, turns: int) -> list[dict[str, Any]]:
     about = {"reasoning": said.note or None, "author": said.author, "time": said.created_at.isoformat()}
     first = said.turn or turns + 1
     return [

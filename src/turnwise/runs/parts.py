@@ -16,7 +16,7 @@ from turnwise._support.locations import Location
 from turnwise.conversation import Sequence
 from turnwise.datasets import BadRecord, Loader, LoadOptions, RecordError, RecordLoader, get_loader
 from turnwise.datasets.files import DAMAGED, MAX_LINE, bounded_lines, is_stream, open_counted
-from turnwise.datasets.layout import Head, Layout, read_records
+from turnwise.datasets.layout import FileHead, Layout, read_records
 from turnwise.datasets.records import (
     TOO_LONG,
     ParsedRecord,
@@ -28,7 +28,7 @@ from turnwise.datasets.records import (
 )
 from turnwise.errors import DatasetError, TurnwiseError
 from turnwise.findings import PartEntry
-from turnwise.runs.inputs import Reading
+from turnwise.runs.inputs import InputSettings
 from turnwise.store.where import Where
 
 PART_ROWS = 2_000
@@ -89,7 +89,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class FinishedPart:
     """What came of a part. Its files are written: the entry may go into the manifest."""
 
     entry: PartEntry  # depends on the part and the settings alone
@@ -97,7 +97,7 @@ class Done:
     cost_usd: float = 0.0
 
 
-def read_part(part: Part, reading: Reading) -> Iterator[tuple[int, int, Sequence | BadRecord]]:
+def read_part(part: Part, reading: InputSettings) -> Iterator[tuple[int, int, Sequence | BadRecord]]:
     """Yield place in the part, row, and conversation of each record that is wanted, in order."""
     path = reading.files[part.input]
     loader = get_loader(part.format) if part.format else None
@@ -142,10 +142,10 @@ def _items(part: Part, path: str) -> Iterator[tuple[int, Item]]:
 def _range(location: Location, content: ByteRange, first: int) -> Iterator[ParsedRecord | BadRecord]:
     with location.open() as file:
         file.seek(content.start)
-        yield from read_lines(BufferedReader(_Limited(file, content.end - content.start)), first)
+        yield from read_lines(BufferedReader(_BoundedFile(file, content.end - content.start)), first)
 
 
-class _Limited(RawIOBase):
+class _BoundedFile(RawIOBase):
     """The next bytes of a file, so many and no more."""
 
     def __init__(self, file: Any, size: int) -> None:
@@ -207,7 +207,7 @@ class _Piece(NamedTuple):
     size: int
 
 
-def plan_parts(reading: Reading, part_rows: int) -> Iterator[Part]:
+def plan_parts(reading: InputSettings, part_rows: int) -> Iterator[Part]:
     """Yield the parts of all inputs, in order; a file is read only when its turn comes."""
     number = 0
     for place in range(len(reading.files)):
@@ -235,7 +235,7 @@ def _to_scale(pieces: Iterator[_Piece], file: Location) -> Iterator[_Piece]:
         yield held._replace(size=left)
 
 
-def _pieces(head: Head, loader: Loader, options: LoadOptions, part_rows: int) -> Iterator[_Piece]:
+def _pieces(head: FileHead, loader: Loader, options: LoadOptions, part_rows: int) -> Iterator[_Piece]:
     if not _is_record_wise(loader):
         if isinstance(loader, RecordLoader) and head.stream is not None:
             items: Iterable[Item] = loader.load_records(read_records(head), head.path, options)
@@ -274,7 +274,7 @@ def _of_parquet(path: str, part_rows: int) -> Iterator[_Piece]:
         yield _Piece(first + 1, rows, ParquetRows(), packed * rows // total)
 
 
-def _of_lines(head: Head, part_rows: int) -> Iterator[_Piece]:
+def _of_lines(head: FileHead, part_rows: int) -> Iterator[_Piece]:
     if head.stream is not None:
         with head.stream:
             yield from _of_line_bytes(bounded_lines(head.stream), part_rows)

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from turnwise import __version__
 from turnwise.errors import ObserverError, PluginError, TurnwiseError, UsageError
-from turnwise.runs.engines import Item, PaidWork, Result, SpendingLimits, Work, check_travels, checked_jobs
+from turnwise.runs.engines import Item, PaidWork, Result, SpendingLimits, WorkerSetup, check_travels, checked_jobs
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -45,7 +45,7 @@ class RayEngine:
         self._gpus = gpus
         _ray(alone=address in {None, "local"})
 
-    def run(self, work: Work[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
+    def run(self, work: WorkerSetup[Item, Result], items: Iterable[Item]) -> Iterator[list[Result]]:
         check_travels(work)
         with self.cluster() as ray, _sharing(ray, work) as shared:
             pickled = pickle.dumps(shared)
@@ -91,7 +91,7 @@ class RayEngine:
 
 
 @contextmanager
-def _sharing(ray: ModuleType, work: Work[Item, Result]) -> Iterator[Work[Item, Result]]:
+def _sharing(ray: ModuleType, work: WorkerSetup[Item, Result]) -> Iterator[WorkerSetup[Item, Result]]:
     """Yield work whose workers share a budget and a pace, which an actor keeps meanwhile."""
     if not isinstance(work, PaidWork) or work.limits is None:
         yield work
@@ -197,7 +197,7 @@ class _Actor:
                         f"a Ray worker has turnwise {__version__}, this is {self._version}: rows would differ; "
                         "install the same version on all nodes"
                     )
-                opened: Work[Any, Any] = pickle.loads(self._work)  # made by the driver
+                opened: WorkerSetup[Any, Any] = pickle.loads(self._work)  # made by the driver
                 self._do = opened.open()
             return self._do(item), None
         except TurnwiseError as error:

@@ -17,10 +17,10 @@ from turnwise.detectors import Detector, run_detector
 from turnwise.errors import ConversationError
 from turnwise.findings import PLACES, Counts, DeadLetter
 from turnwise.observers import Context, NotRead, ObservationFailure, Observer, Request
-from turnwise.observers.session import Look, ObservedMany, observe_conversations
+from turnwise.observers.session import ObservedMany, TwoStageReading, observe_conversations
 from turnwise.principles import Principle
 from turnwise.runs.findings_sink import PartFiles
-from turnwise.runs.parts import Done, Part, meets, read_part
+from turnwise.runs.parts import FinishedPart, Part, meets, read_part
 from turnwise.scoring import NOT_READ, Score, TurnScores
 from turnwise.store.where import Where, parse_where
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 class ScanWorker:
     """Reads, scores and writes parts, one after the other."""
 
-    def __init__(self, work: ScanWork, scorer: Scorer) -> None:
+    def __init__(self, work: ScanWork, scorer: ScanScorer) -> None:
         self._work = work
         self.scorer = scorer
         self._files = PartFiles(work.folder, [principle.name for principle in work.principles])
         self._where = None if work.where is None else parse_where(work.where)
 
-    def do(self, part: Part, /) -> Done:
+    def do(self, part: Part, /) -> FinishedPart:
         """Read, score and write a part; what is wrong with the input becomes dead letters."""
-        taken = _Taken(self._work.reading.files[part.input])
+        taken = _ReadPart(self._work.reading.files[part.input])
         for place, row, item in read_part(part, self._work.reading):
             taken.take(place, row, item, self._where)
         spent = self.scorer.spent_usd
@@ -79,14 +79,14 @@ class ScanWorker:
             input=part.input,
             first_row=part.first_row,
         )
-        return Done(entry, part.size, self.scorer.spent_usd - spent)
+        return FinishedPart(entry, part.size, self.scorer.spent_usd - spent)
 
 
 def _why(failure: ObservationFailure) -> str:
     return failure.message if failure.reason == "error" else f"{failure.reason}: {failure.message}"
 
 
-class _Taken:
+class _ReadPart:
     """What was read of a part."""
 
     def __init__(self, file: str) -> None:
@@ -135,7 +135,7 @@ def _texts(values: list[Any]) -> Any:
     return column
 
 
-def _score_columns(key: Any, sequences: list[Sequence], scored: Scored) -> dict[str, Any]:
+def _score_columns(key: Any, sequences: list[Sequence], scored: ScoredColumns) -> dict[str, Any]:
     of = scored.conversation
     return {
         "key": key[of],
@@ -147,7 +147,7 @@ def _score_columns(key: Any, sequences: list[Sequence], scored: Scored) -> dict[
     }
 
 
-def _look_columns(looks: Ordered[Look]) -> dict[str, Any]:
+def _look_columns(looks: Ordered[TwoStageReading]) -> dict[str, Any]:
     """What screen and judge made of each score; a number that is not there is not a number."""
     columns = {name: _texts([getattr(look, name) for look in looks]) for name in ("asked", "unanswered")}
     for stage in ("screen", "judge"):
@@ -158,7 +158,7 @@ def _look_columns(looks: Ordered[Look]) -> dict[str, Any]:
     return columns
 
 
-def _sequence_columns(key: Any, taken: _Taken, scored: Scored) -> dict[str, Any]:
+def _sequence_columns(key: Any, taken: _ReadPart, scored: ScoredColumns) -> dict[str, Any]:
     sequences = taken.sequences
     return {
         "key": key,
@@ -187,7 +187,7 @@ def _turn_columns(key: Any, sequences: list[Sequence]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredColumns:
     """What came of some conversations, in columns that are named as in findings."""
 
     conversation: NDArray[np.int32]  # index of the conversation of each score, rising
@@ -199,14 +199,14 @@ class Scored:
     ]  # a row a conversation; flag_turn is 0 where nothing fired, peak maybe NaN
     failures: tuple[tuple[int, int, ObservationFailure], ...] = ()  # with index of the conversation and turn
     unread: tuple[tuple[int, int, NotRead], ...] = ()  # likewise
-    looks: tuple[Look, ...] | None = None  # a row a score, where a judge took a second look
+    looks: tuple[TwoStageReading, ...] | None = None  # a row a score, where a judge took a second look
 
     @property
     def asked(self) -> dict[tuple[int, int], str | None]:
         """Conversation and turn of what the judge was asked about, and why it gave no score of it, if so."""
         places = zip(self.conversation.tolist(), self.scores["turn"].tolist(), strict=True)
         looks = [(place, look) for place, look in zip(places, self.looks or (), strict=False)]
-        looks += [((of, turn), Look.of(failure.stages)) for of, turn, failure in self.failures]
+        looks += [((of, turn), TwoStageReading.of(failure.stages)) for of, turn, failure in self.failures]
         found: dict[tuple[int, int], str | None] = {}
         for place, look in looks:
             if look.asked is not None:
@@ -214,7 +214,7 @@ class Scored:
         return found
 
 
-class Scorer:
+class ScanScorer:
     """Scores conversations, `threads` at a time where the observer waits, and runs a detector over them."""
 
     def __init__(
@@ -238,7 +238,7 @@ class Scorer:
         """US dollars that the observer of this worker has spent; 0 for one that costs nothing."""
         return float(getattr(self._observer, "spent_usd", 0.0))
 
-    def score(self, conversations: Ordered[Sequence]) -> Scored:
+    def score(self, conversations: Ordered[Sequence]) -> ScoredColumns:
         """Score every turn of some conversations; ObserverError where the observer can't go on."""
         # The texts alone: what a data set says about a turn may give the answer away.
         turns = [
@@ -254,7 +254,7 @@ class Scorer:
         )
         return self._judged(turns, many)
 
-    def _judged(self, turns: list[list[Turn]], many: ObservedMany) -> Scored:
+    def _judged(self, turns: list[list[Turn]], many: ObservedMany) -> ScoredColumns:
         count, rows = len(turns), len(many)
         kinds = max(1, len(self._names))
         side = (many.request // kinds).astype(np.int8)
@@ -298,7 +298,7 @@ class Scorer:
             "chars": chars,
         }
         verdicts = {"scored": np.diff(bounds) > 0, "fired": fired, "flag_turn": flag_turn, "peak": peak}
-        return Scored(many.conversation, scores, verdicts, many.failures, many.unread, many.looks)
+        return ScoredColumns(many.conversation, scores, verdicts, many.failures, many.unread, many.looks)
 
     def _trajectory(
         self,

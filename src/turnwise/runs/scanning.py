@@ -34,15 +34,15 @@ from turnwise.observers.second_look import SAMPLED
 from turnwise.principles import Principle, builtin_principles
 from turnwise.runs.engines import Engine, InlineEngine, SpendingLimits, Tell, carry_out
 from turnwise.runs.findings_sink import FindingsSink, alone, done_parts, stored_manifest
-from turnwise.runs.inputs import Reading, ReadOptions, default_part_rows, describe_inputs
+from turnwise.runs.inputs import InputSettings, ReadOptions, default_part_rows, describe_inputs
 from turnwise.runs.paid_replies import ScanJournal
-from turnwise.runs.parts import PART_ROWS, Done, Part, chosen_places, draw, meets, plan_parts, read_part
+from turnwise.runs.parts import PART_ROWS, FinishedPart, Part, chosen_places, draw, meets, plan_parts, read_part
 from turnwise.runs.plan import describe_run, describe_stages
 from turnwise.store.findings.files import FoundFiles
 from turnwise.store.where import STORED, parse_where
 
 if TYPE_CHECKING:
-    from turnwise.runs.scan_worker import Scorer
+    from turnwise.runs.scan_worker import ScanScorer
 
 DEFAULT_DETECTOR = "cusum"
 """What judges conversations where nothing else is named."""
@@ -57,7 +57,7 @@ _LIBRARIES = ("duckdb", "numpy", "onnxruntime", "tokenizers")
 class ScanWork:
     """All that a worker must know. Picklable, and light: `open` loads observer and detector."""
 
-    reading: Reading
+    reading: InputSettings
     folder: Location
     observer: str | Observer  # a specification, or an observer that travels as it is
     settings: Mapping[str, Any]
@@ -80,13 +80,13 @@ class ScanWork:
     def with_allowance(self, allowance: Any) -> ScanWork:
         return replace(self, allowance=allowance)
 
-    def open(self) -> Callable[[Part], Done]:
+    def open(self) -> Callable[[Part], FinishedPart]:
         from turnwise.runs.scan_worker import ScanWorker  # numpy comes with it
 
         return ScanWorker(self, self.scorer()).do
 
-    def scorer(self) -> Scorer:
-        from turnwise.runs.scan_worker import Scorer
+    def scorer(self) -> ScanScorer:
+        from turnwise.runs.scan_worker import ScanScorer
 
         observer: Any = self.observer
         if isinstance(observer, str):
@@ -100,7 +100,7 @@ class ScanWork:
         if isinstance(observer, KeepsReplies):
             observer = observer.with_journal(ScanJournal(self.folder))
         detector = pickle.loads(self.detector)  # made by the driver, a moment ago
-        return Scorer(observer, self.context, self.principles, self.sides, detector, self.threads)
+        return ScanScorer(observer, self.context, self.principles, self.sides, detector, self.threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ def plan_scan(
     _check_extent(sample, part_rows, where)
     names = [inputs] if isinstance(inputs, str | PathLike) else list(inputs)
     live = names == [LIVE]
-    reading = Reading((LIVE,)) if live else (read or ReadOptions()).of([fspath(name) for name in names])
+    reading = InputSettings((LIVE,)) if live else (read or ReadOptions()).of([fspath(name) for name in names])
 
     given = dict(settings or {})
     info, parameters, built = _described(observer, given, priced_only)

@@ -19,7 +19,7 @@ from turnwise.serve.bodies import (
     CheckRequest,
     ConversationRequest,
     ModeRequest,
-    Participants,
+    ParticipantsBody,
     Problem,
     ProblemBody,
     invalid_body,
@@ -36,7 +36,7 @@ _FIELDS = {
     *("turns_per_minute", "turns_per_hour", "turns_per_day"),
     *CheckRequest.model_fields,
     *ConversationRequest.model_fields,
-    *Participants.model_fields,
+    *ParticipantsBody.model_fields,
     *GuardrailRequest.model_fields,
 }
 _STATUSES = (400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 422, 429, 503)

@@ -32,7 +32,7 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
-class Participants(Body):
+class ParticipantsBody(Body):
     """Who talks with whom."""
 
     initiator: Name | None = Field(None, description="name of the side that prompts")
@@ -74,7 +74,7 @@ class CheckRequest(Body):
         description="the conversation that it continues, begun where it is not known; without it the text "
         "stands by itself",
     )
-    participants: Participants | None = Field(None, description="of a conversation that is begun here")
+    participants: ParticipantsBody | None = Field(None, description="of a conversation that is begun here")
     participant: Name | None = Field(
         None,
         description="who says it, where several prompt: the turn is theirs, and the session where sessions go by "
@@ -160,7 +160,7 @@ class ConversationRequest(Body):
     )
 
     conversation_id: Id | None = Field(None, description="its name; by default one is made up")
-    participants: Participants | None = None
+    participants: ParticipantsBody | None = None
     rate_limit: dict[Literal["turns_per_minute", "turns_per_hour", "turns_per_day"], TurnNumber] | None = Field(
         None, description="prompts that it may have"
     )

@@ -23,7 +23,7 @@ from turnwise.serve.bodies import (
     CheckResult,
     Id,
     Name,
-    Participants,
+    ParticipantsBody,
     Problem,
     StreamRequest,
     StreamShown,
@@ -55,7 +55,7 @@ class StreamPiece(FixedBody):
 _OUTCOMES = {"timeout": Outcome.STALLED, "check-timeout": Outcome.TIMED_OUT, "stopping": Outcome.CANCELLED}
 """What becomes of a stream by the problem that ended it."""
 
-_FIELDS = (*CheckRequest.model_fields, *Participants.model_fields)
+_FIELDS = (*CheckRequest.model_fields, *ParticipantsBody.model_fields)
 
 _LINES_SCHEMA: dict[str, Any] = {
     "type": "string",
@@ -123,7 +123,7 @@ def check_routes(service: Service) -> APIRouter:
         """
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == LINES:
-            lines = _Lines(request)
+            lines = _BodyLines(request)
             start = _read(StreamStart, await lines.next())
             stream = await service.run(_opened, tenant, start)
             return _LinesResponse(_shown(service, tenant, stream, lines))
@@ -182,7 +182,7 @@ def _grown(service: Service, tenant: Tenant, request: StreamRequest) -> dict[str
 
 
 async def _shown(
-    service: Service, tenant: Tenant, stream: OutputStream, lines: _Lines
+    service: Service, tenant: Tenant, stream: OutputStream, lines: _BodyLines
 ) -> AsyncGenerator[str, None]:
     """Yield lines with what may be shown of a reply; one whose pieces end before it does is dropped."""
     why, came = Outcome.DISCONNECTED, 0
@@ -237,7 +237,7 @@ class _LinesResponse(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-class _Lines:
+class _BodyLines:
     """The lines of a body, as they come."""
 
     def __init__(self, request: Request) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnwise.guard import Outcome, PipelineResult, Status
+from turnwise.guard import GuardrailStatus, Outcome, PipelineResult
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SCORES = tuple(step / 20 for step in range(1, 21))
@@ -58,9 +58,9 @@ class Metrics:
             for name, detail in one.details.items():
                 if detail.blocked and one.outcome is Outcome.BLOCKED:
                     self.blocks.labels(name, tenant).inc()
-                if detail.status is Status.FAILED:
+                if detail.status is GuardrailStatus.FAILED:
                     self.failures.labels(name, str(detail.path), tenant).inc()
-                if detail.status is Status.NOT_READ:
+                if detail.status is GuardrailStatus.NOT_READ:
                     self.not_read.labels(name, tenant).inc()
                 if isinstance(score := (detail.data or {}).get("score"), float):
                     self.scores.labels(name, tenant).observe(score)

@@ -14,7 +14,7 @@ from turnwise._support.locations import to_path
 from turnwise.clock import utc_now
 from turnwise.errors import GuardError, StateError, UsageError
 from turnwise.guard.config import Config, with_observer
-from turnwise.guard.setup import Given, Setup
+from turnwise.guard.setup import Overrides, Setup
 from turnwise.guard.state.settings import StateSettings
 from turnwise.guard.written_values import read_yaml, settings_of
 
@@ -289,6 +289,6 @@ class ConfigSource:
             own = tenant.read_config()
             if own is not None:
                 own.build()
-        setup = Setup.of(replace(self.read(), audit=None), utc_now, Given())
+        setup = Setup.of(replace(self.read(), audit=None), utc_now, Overrides())
         for one in setup.opened:
             one.close()

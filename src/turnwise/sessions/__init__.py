@@ -6,7 +6,14 @@ from turnwise.sessions.live import Sessions
 from turnwise.sessions.memory import SessionMemory
 from turnwise.sessions.memory_state_store import MemoryStateStore
 from turnwise.sessions.refusal import is_refusal
-from turnwise.sessions.reply_outcome import Outcome, Outcomes, first_break, nearest_break, outcome_of, outcomes_of
+from turnwise.sessions.reply_outcome import (
+    Outcomes,
+    ReplyOutcome,
+    first_break,
+    nearest_break,
+    outcome_of,
+    outcomes_of,
+)
 from turnwise.sessions.settings import (
     DEFAULT_PRESET,
     BoundarySettings,
@@ -48,11 +55,11 @@ __all__ = [
     "ExchangeCounts",
     "Friction",
     "MemoryStateStore",
-    "Outcome",
     "Outcomes",
     "PersonRecord",
     "Phase",
     "PresetInfo",
+    "ReplyOutcome",
     "SessionMemory",
     "SessionSettings",
     "SessionState",

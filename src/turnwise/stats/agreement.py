@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from turnwise.errors import UsageError
-from turnwise.stats.bootstrap import Floats, Interval, Statistic, Weights, interval, resamples
+from turnwise.stats.bootstrap import Floats, Interval, ResampleWeights, Statistic, interval, resamples
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def alpha_of(ratings: Sequence[Sequence[float]]) -> Statistic:
         count, total, squares = len(shifted), shifted.sum(), (shifted**2).sum()
         columns[row] = count, total, squares, 2 * (count * squares - total**2) / (count - 1)
 
-    def alpha(weights: Weights) -> Floats:
+    def alpha(weights: ResampleWeights) -> Floats:
         count, total, squares, within = weights.sums(columns).T
         expected = 2 * (count * squares - total**2) / (count * (count - 1))
         observed = within / count

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from turnwise.errors import UsageError
 from turnwise.rates import clopper_pearson
-from turnwise.stats.bootstrap import Floats, Interval, Resamples, Weights, interval
+from turnwise.stats.bootstrap import Floats, Interval, Resamples, ResampleWeights, interval
 
 Scale = Literal["plain", "logit"]
 """Scale on which the interval of an area is symmetric."""
@@ -177,7 +177,7 @@ def area_of_turns(drawn: Resamples, scores: Sequence[float], flagged: Sequence[b
     gap = values[positive][:, None] - values[~positive][None, :]
     above = (gap > 0) + 0.5 * (gap == 0)
 
-    def area(weights: Weights) -> Floats:
+    def area(weights: ResampleWeights) -> Floats:
         each = weights.each()
         ours, others = each[:, positive], each[:, ~positive]
         pairs = ours.sum(1) * others.sum(1)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from turnwise.errors import UsageError
 
 Floats = NDArray[np.float64]
-Statistic = Callable[["Weights"], Floats]
+Statistic = Callable[["ResampleWeights"], Floats]
 """Gives a number for each of several resamples; what the bootstrap puts an interval around."""
 
 
@@ -85,7 +85,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class ResampleWeights:
     """How often each conversation counts in each of several resamples.
 
     `counts` says how often each group was drawn, shape (resamples, groups); `place` is the group of each
@@ -129,12 +129,12 @@ class Resamples:
 
     def value(self, statistic: Statistic) -> float:
         """The statistic on the data as they are."""
-        return float(statistic(Weights(np.ones((1, self.groups)), self.place))[0])
+        return float(statistic(ResampleWeights(np.ones((1, self.groups)), self.place))[0])
 
     def replicates(self, statistic: Statistic) -> Floats:
         """The statistic on every resample."""
         parts = [self.counts[rows] for rows in _slices(len(self.counts))]
-        return np.concatenate([statistic(Weights(part, self.place)) for part in parts])
+        return np.concatenate([statistic(ResampleWeights(part, self.place)) for part in parts])
 
     def left_out(self, statistic: Statistic) -> Floats:
         """The statistic without each group in turn."""
@@ -142,7 +142,7 @@ class Resamples:
         for rows in _slices(self.groups):
             counts = np.ones((rows.stop - rows.start, self.groups))
             counts[np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)] = 0.0
-            values.append(statistic(Weights(counts, self.place)))
+            values.append(statistic(ResampleWeights(counts, self.place)))
         return np.concatenate(values)
 
 
@@ -248,7 +248,7 @@ def interval_of(
 def difference(first: Statistic, second: Statistic) -> Statistic:
     """The statistic "second less first", on the same resamples."""
 
-    def less(weights: Weights) -> Floats:
+    def less(weights: ResampleWeights) -> Floats:
         return second(weights) - first(weights)
 
     return less

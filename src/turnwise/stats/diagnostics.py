@@ -11,7 +11,7 @@ from turnwise.detectors import ByPrinciple, Detector, run_detector
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
-from turnwise.stats.bootstrap import REPLICATES, Floats, Interval, Weights, interval, resamples
+from turnwise.stats.bootstrap import REPLICATES, Floats, Interval, ResampleWeights, interval, resamples
 from turnwise.stats.examples import Example
 from turnwise.stats.judged import Confusion, Judged, confusion, evaluated, judge_all
 from turnwise.stats.metrics import auc_of
@@ -249,10 +249,10 @@ def _permuted(example: Example, rng: np.random.Generator) -> list[TurnScores]:
     ]
 
 
-def _mean_of(values: Sequence[float]) -> Callable[[Weights], Floats]:
+def _mean_of(values: Sequence[float]) -> Callable[[ResampleWeights], Floats]:
     columns = np.column_stack([np.asarray(values, dtype=float), np.ones(len(values))])
 
-    def mean(weights: Weights) -> Floats:
+    def mean(weights: ResampleWeights) -> Floats:
         sums: Floats = weights.sums(columns)
         share: Floats = sums[:, 0] / sums[:, 1]
         return share
@@ -263,7 +263,7 @@ def _mean_of(values: Sequence[float]) -> Callable[[Weights], Floats]:
 def _area(judged: Sequence[Judged]) -> float | None:
     if len({one.attack for one in judged}) != 2:
         return None
-    everyone = Weights(np.ones((1, len(judged))), np.arange(len(judged)))
+    everyone = ResampleWeights(np.ones((1, len(judged))), np.arange(len(judged)))
     return float(auc_of(judged)(everyone)[0])
 
 

@@ -17,8 +17,8 @@ from turnwise.stats.bootstrap import (
     Floats,
     Interval,
     Resamples,
+    ResampleWeights,
     Statistic,
-    Weights,
     interval,
     resamples,
 )
@@ -68,7 +68,7 @@ def auc_of(judged: Sequence[Judged]) -> Statistic:
     """The area under the ROC curve as a statistic; ties count half."""
     order, starts, attack = _by_score(judged)
 
-    def area(weights: Weights) -> Floats:
+    def area(weights: ResampleWeights) -> Floats:
         each = weights.each()[:, order]
         attacks = np.add.reduceat(each * attack, starts, axis=1)
         benign = np.add.reduceat(each * ~attack, starts, axis=1)
@@ -87,7 +87,7 @@ def recall_at_of(judged: Sequence[Judged], rate: float) -> Statistic:
     attack = np.array([one.attack for one in judged], dtype=bool)
     falling = np.flatnonzero(~attack)[np.argsort(-scores[~attack], kind="stable")]
 
-    def recall(weights: Weights) -> Floats:
+    def recall(weights: ResampleWeights) -> Floats:
         each = weights.each().T
         if not len(falling):
             return np.full(each.shape[1], np.nan)
@@ -106,7 +106,7 @@ def _flag(one: Judged, final: bool) -> bool:
 def _ratio(above: Sequence[float], below: Sequence[float]) -> Statistic:
     columns = np.column_stack([above, below]).astype(float)
 
-    def ratio(weights: Weights) -> Floats:
+    def ratio(weights: ResampleWeights) -> Floats:
         sums = weights.sums(columns)
         return _divided(sums[:, 0], sums[:, 1])
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from turnwise.errors import UsageError
 from turnwise.rates import clopper_pearson
-from turnwise.stats.bootstrap import Floats, Statistic, Weights
+from turnwise.stats.bootstrap import Floats, ResampleWeights, Statistic
 from turnwise.stats.judged import Judged
 
 
@@ -152,7 +152,7 @@ def delay_of(judged: Sequence[Judged], horizon: int | None = None) -> Statistic:
             if one.turn is not None and one.turn <= last:
                 columns[row, last + one.turn - 1] = 1.0
 
-    def mean(weights: Weights) -> Floats:
+    def mean(weights: ResampleWeights) -> Floats:
         sums = weights.sums(columns)
         at_risk, flagged = sums[:, :last], sums[:, last:]
         hazard = np.divide(flagged, at_risk, out=np.zeros_like(flagged), where=at_risk > 0)

@@ -4,7 +4,7 @@ from turnwise.store.audit_log import AuditLog
 from turnwise.store.backend import shown_location
 from turnwise.store.erasure import Erasure
 from turnwise.store.journal import Journal, KeptReplies
-from turnwise.store.people import Correction, HumanScore, People, Review, Status
+from turnwise.store.people import HumanScore, LabelCorrection, People, Review, Status
 from turnwise.store.query import QueryMatch, QueryResult, SqlAnswer, ask
 from turnwise.store.runs import Run, RunTally
 from turnwise.store.sequences import Added, Imported, OtherLabel, import_sequences
@@ -14,12 +14,12 @@ from turnwise.store.store import Store
 __all__ = [
     "Added",
     "AuditLog",
-    "Correction",
     "Erasure",
     "HumanScore",
     "Imported",
     "Journal",
     "KeptReplies",
+    "LabelCorrection",
     "OtherLabel",
     "People",
     "QueryMatch",

@@ -99,7 +99,7 @@ def read_stored_json(text: str) -> Any:
         raise UnreadableValueError(text, "JSON") from None
 
 
-class Checked(TypeDecorator[Any]):
+class CheckedType(TypeDecorator[Any]):
     """A type of which not every value is allowed; `optional` says whether null is."""
 
     impl: Any = Integer
@@ -124,7 +124,7 @@ class Checked(TypeDecorator[Any]):
         return read
 
 
-class Share(Checked):
+class Share(CheckedType):
     """A number from 0 to `most`: T, I or F, or an amount without an upper limit."""
 
     impl: Any = Float
@@ -137,7 +137,7 @@ class Share(Checked):
         self.fits = lambda value: type(value) in (float, int) and 0 <= value <= most
 
 
-class Whole(Checked):
+class Whole(CheckedType):
     """A whole number from `least`."""
 
     cache_ok = True
@@ -149,7 +149,7 @@ class Whole(Checked):
         self.fits = lambda value: type(value) is int and value >= least
 
 
-class Word(Checked):
+class Word(CheckedType):
     """One of `words`, which have `length` characters at most."""
 
     impl: Any = Text

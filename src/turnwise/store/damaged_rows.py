@@ -29,7 +29,7 @@ from turnwise._support.visible import shown
 from turnwise.conversation.sequence import content_hash
 from turnwise.errors import StoreCorruptError, UsageError
 from turnwise.store import schema
-from turnwise.store.column_types import Checked, UnreadableValueError, UtcTime, read_stored_json, read_time
+from turnwise.store.column_types import CheckedType, UnreadableValueError, UtcTime, read_stored_json, read_time
 
 NO_UTF8 = "Could not decode to UTF-8"
 """What SQLite's driver says of a text that is none."""
@@ -105,7 +105,7 @@ def _as_stored(connection: Connection, query: Select[Any]) -> Iterator[Sequence[
 
 
 def _plain(column: Any) -> Any:
-    if isinstance(column.type, Checked):
+    if isinstance(column.type, CheckedType):
         return type_coerce(column, column.type.impl)
     return cast(column, Text) if isinstance(column.type, UtcTime | JSON) else column
 
@@ -116,7 +116,7 @@ def _read_value(column: Any, value: Any, dialect: Dialect) -> None:
             value = value.decode()
         except UnicodeDecodeError:
             raise UnreadableValueError(value, "UTF-8") from None
-    if isinstance(column.type, Checked):
+    if isinstance(column.type, CheckedType):
         column.type.result_processor(dialect, None)(value)
     elif value is not None and isinstance(column.type, UtcTime):
         read_time(value)

@@ -48,7 +48,7 @@ NEVER: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Correction(Shown):
+class LabelCorrection(Shown):
     """A person's judgement of a whole conversation.
 
     Args:
@@ -149,7 +149,7 @@ class People:
 
     def correct_label(
         self, sequence_id: str, label: Label | str | None, author: str, note: str = ""
-    ) -> Correction:
+    ) -> LabelCorrection:
         """Correct the label of a conversation; the one it was imported with is kept.
 
         Args:
@@ -167,7 +167,7 @@ class People:
             raise UsageError(f"a label must be one of {', '.join(Label)}, not {label!r}") from None
         return self._correct(sequence_id, "label", known, None, author, note)
 
-    def mark_turn(self, sequence_id: str, turn: int | None, author: str, note: str = "") -> Correction:
+    def mark_turn(self, sequence_id: str, turn: int | None, author: str, note: str = "") -> LabelCorrection:
         """Record at which turn a conversation turned.
 
         Args:
@@ -196,8 +196,10 @@ class People:
 
     def _correct(
         self, sequence_id: str, kind: Kind, label: Label | None, turn: int | None, author: str, note: str
-    ) -> Correction:
-        said = Correction(sequence_id, kind, label, turn, read_author(author), _read_note(note), self._db.clock())
+    ) -> LabelCorrection:
+        said = LabelCorrection(
+            sequence_id, kind, label, turn, read_author(author), _read_note(note), self._db.clock()
+        )
         names = ("kind", "label", "turn", "author", "note", "created_at")
         row = {name: getattr(said, name) for name in names}
         self._insert(schema.corrections, [{"sequence": self._head(sequence_id).number, **row}])
@@ -323,7 +325,7 @@ class People:
 
     def corrections(
         self, *, ids: Collection[str] | None = None, author: str | None = None, history: bool = False
-    ) -> tuple[Correction, ...]:
+    ) -> tuple[LabelCorrection, ...]:
         """Return the judgements of whole conversations, oldest first.
 
         Args:
@@ -388,11 +390,11 @@ class People:
             rows += self._db.read(query.where(table.c.sequence.in_([one.number for one in page])))
         yield from sorted(rows, key=lambda row: int(row["id"]))
 
-    def _correction(self, row: Any) -> Correction:
+    def _correction(self, row: Any) -> LabelCorrection:
         with intact(self._db.where, f"correction {row['id']}"):
             label = None if row["label"] is None else Label(row["label"])
             names = ("kind", "turn", "author", "note", "created_at")
-            return Correction(row["sequence_id"], label=label, **{name: row[name] for name in names})
+            return LabelCorrection(row["sequence_id"], label=label, **{name: row[name] for name in names})
 
     def _score(self, row: Any) -> HumanScore:
         with intact(self._db.where, f"score {row['id']} of a person"):
@@ -404,7 +406,7 @@ class People:
 _SCORED = ("turn", "side", "principle", "principle_version", "seen", "digest", "author", "note", "created_at")
 """What a row of `schema.human_scores` has of a `HumanScore`, beside its sequence and score."""
 
-Said = TypeVar("Said", Correction, HumanScore, Review)
+Said = TypeVar("Said", LabelCorrection, HumanScore, Review)
 
 
 def fold_reviews(rows: Iterable[Any]) -> Iterator[Review]:

@@ -208,7 +208,7 @@ def import_sequences(
             all.
         StoreError: the store can't be written.
     """
-    done = _Done()
+    done = _ImportTally()
     errors: list[BadRecord] = []
     in_a_row = 0
     for batch in batched(records, _BATCH):
@@ -230,7 +230,7 @@ def import_sequences(
 
 
 @dataclass(slots=True)
-class _Done:
+class _ImportTally:
     """What came of the sequences so far; see `Imported`."""
 
     count: int = 0
@@ -246,7 +246,7 @@ class _Done:
 
 
 def _add_some(
-    store: Store, sequences: list[Sequence], done: _Done, before: int, strict: bool, relabel: bool
+    store: Store, sequences: list[Sequence], done: _ImportTally, before: int, strict: bool, relabel: bool
 ) -> list[BadRecord]:
     """Store sequences together or, where that fails, one by one; return those that can't be stored."""
     # `before` is how many records came before them: it stands in for the line of a sequence that has none.

@@ -25,7 +25,7 @@ from sqlalchemy import Connection, func, select, union_all
 
 from turnwise.conversation import Label
 from turnwise.errors import UnknownNameError
-from turnwise.patterns.tokeniser import Reader, Token
+from turnwise.patterns.tokeniser import Token, TokenReader
 from turnwise.store import schema
 from turnwise.store.people import NOBODY, Review, Status, stored_reviews
 
@@ -133,7 +133,7 @@ def known_names(record: Connection) -> Callable[[str], Collection[str]]:
     return names
 
 
-class _WhereReader(Reader):
+class _WhereReader(TokenReader):
     """Reads one condition, once."""
 
     def __init__(self, text: str, known: Callable[[str], Collection[str]] | None) -> None:

@@ -29,7 +29,7 @@ from turnwise.study.discovery import Discovery, discover
 from turnwise.study.examples import Loaded, load_examples
 from turnwise.study.facets_and_trends import FacetRate, Trends, TrendWeek, facet_rates, trends
 from turnwise.study.fitting import FITTED, Tuned, fit_detector, tune
-from turnwise.study.gain_simulation import GainMap, Kind, gain_map, kind_of
+from turnwise.study.gain_simulation import ConversationKind, GainMap, gain_map, kind_of
 from turnwise.study.observer_test import ObserverTest, observer_rates
 from turnwise.study.report import (
     all_tables,
@@ -47,11 +47,11 @@ from turnwise.study.second_look_rates import SecondLookRates, second_look_rates
 __all__ = [
     "FITTED",
     "Agreement",
+    "ConversationKind",
     "Discovery",
     "Example",
     "FacetRate",
     "GainMap",
-    "Kind",
     "LabelledConversation",
     "Loaded",
     "McNemar",

@@ -257,12 +257,14 @@ def trends(
     values = (facts or facts_of(store, arm.sequences, corrected_by))[by][known]
     common = [value for value, _ in Counter(values.tolist()).most_common(MOST_VALUES)]
     chosen = [("", np.ones(len(mondays), bool)), *((value, values == value) for value in common)]
-    found = weekly([Series(value, mondays[mask], flagged[mask], F[mask]) for value, mask in chosen], reference)
+    found = weekly(
+        [WeeklySeries(value, mondays[mask], flagged[mask], F[mask]) for value, mask in chosen], reference
+    )
     inside = sum(int(mask.sum()) for _, mask in chosen[1:])
     return replace(found, unknown=int((~known).sum()), left_out=len(mondays) - inside)
 
 
-class Series(NamedTuple):
+class WeeklySeries(NamedTuple):
     """Conversations of one value: the Monday of each, whether it is flagged, and its score, if any."""
 
     value: str
@@ -271,7 +273,7 @@ class Series(NamedTuple):
     scores: NDArray[np.float64] | None
 
 
-def weekly(series: Sequence[Series], reference: int = 4) -> Trends:
+def weekly(series: Sequence[WeeklySeries], reference: int = 4) -> Trends:
     """Test the weeks of each series against its first `reference` weeks, at most half of all."""
     weeks = np.unique(np.concatenate([one.mondays for one in series])) if series else np.array([], "datetime64[D]")
     first = weeks[: max(1, min(reference, len(weeks) // 2))]
@@ -300,7 +302,7 @@ def mondays_of(dates: Sequence[date | None]) -> NDArray[np.datetime64]:
     return np.where(np.isnat(days), days, days - after.astype("timedelta64[D]"))
 
 
-def _weeks(series: Series, first: NDArray[np.datetime64]) -> list[TrendWeek]:
+def _weeks(series: WeeklySeries, first: NDArray[np.datetime64]) -> list[TrendWeek]:
     """The weeks of a series, with p-values that are not corrected yet."""
     value, mondays, flagged, scores = series
     before = np.isin(mondays, first)

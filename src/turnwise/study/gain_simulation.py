@@ -53,7 +53,7 @@ _CONFIDENCE: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ConversationKind:
     """A kind of conversation.
 
     Args:
@@ -91,7 +91,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class SimulatedGain:
     """What the best accumulator gains on a kind of conversation.
 
     Args:
@@ -103,7 +103,7 @@ class Gain:
         high: upper end.
     """
 
-    kind: Kind
+    kind: ConversationKind
     highest: float
     best: str
     recall: float
@@ -140,7 +140,7 @@ class LengthRate:
 class GainMap:
     """The gains by kind of conversation, and what length alone does to harmless ones."""
 
-    gains: tuple[Gain, ...]
+    gains: tuple[SimulatedGain, ...]
     lengths: tuple[LengthRate, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class GainMap:
 
 
 def gain_map(
-    *, kinds: Iterable[Kind] | None = None, conversations: int = 300, seed: int = 0, jobs: int = 1
+    *, kinds: Iterable[ConversationKind] | None = None, conversations: int = 300, seed: int = 0, jobs: int = 1
 ) -> GainMap:
     """Simulate conversations and say where an accumulator gains over the highest F, by how much.
 
@@ -224,8 +224,10 @@ def gain_map(
     """
     if conversations < 50:
         raise UsageError(f"conversations is {conversations}; use at least 50 of a kind")
-    wanted = [Kind(*one) for one in product(NOISES, SHAPES, LENGTHS, SHARES)] if kinds is None else [*kinds]
-    groups: dict[tuple[float, int], list[Kind]] = {}
+    wanted = (
+        [ConversationKind(*one) for one in product(NOISES, SHAPES, LENGTHS, SHARES)] if kinds is None else [*kinds]
+    )
+    groups: dict[tuple[float, int], list[ConversationKind]] = {}
     for kind in wanted:
         groups.setdefault((kind.noise, kind.turns), []).append(kind)
     tasks = [(noise, turns, some, conversations, seed) for (noise, turns), some in groups.items()]
@@ -278,7 +280,7 @@ def _threshold(harmless: Floats, rate: float) -> Floats:
     return np.asarray(np.partition(harmless, harmless.shape[1] - 1 - allowed, axis=1)[:, -1 - allowed])
 
 
-def kind_of(chats: Iterable[tuple[Sequence[float], Sequence[float]]]) -> Kind:
+def kind_of(chats: Iterable[tuple[Sequence[float], Sequence[float]]]) -> ConversationKind:
     """Where a real set of conversations stands on the map.
 
     The observer's noise is the spread of its scores over the turns of a conversation in which the reader sees
@@ -302,7 +304,7 @@ def kind_of(chats: Iterable[tuple[Sequence[float], Sequence[float]]]) -> Kind:
     shapes = [_shape(truth) for truth, _ in flagged]
     turns = round(float(np.median([len(truth) for truth, _ in flagged])))
     share = float(np.mean([np.mean(truth >= _FLAGGED) for truth, _ in flagged]))
-    return Kind(round(noise, 3), max(SHAPES, key=shapes.count), max(2, turns), round(share, 3))
+    return ConversationKind(round(noise, 3), max(SHAPES, key=shapes.count), max(2, turns), round(share, 3))
 
 
 _FLAGGED, _QUIET = 0.5, 0.25
@@ -324,7 +326,7 @@ def _logit(F: Floats) -> Floats:
     return np.asarray(np.log(kept / (1 - kept)))
 
 
-def _gains(task: tuple[float, int, list[Kind], int, int]) -> list[Gain]:
+def _gains(task: tuple[float, int, list[ConversationKind], int, int]) -> list[SimulatedGain]:
     noise, turns, kinds, count, seed = task
     rng = np.random.default_rng([seed, round(1000 * noise), turns])
     decisions = (HIGHEST, *ACCUMULATORS)
@@ -337,7 +339,7 @@ def _gains(task: tuple[float, int, list[Kind], int, int]) -> list[Gain]:
         attacks = decided(pair, simulated(noise, turns, kind.bad, count, rng))
         low, high = interval_of_gain([(attacks[name], testing[name]) for name in pair], rng)
         highest, recall = (recall_at(attacks[name], testing[name]) for name in pair)
-        found.append(Gain(kind, highest, best, recall, low, high))
+        found.append(SimulatedGain(kind, highest, best, recall, low, high))
     return found
 
 

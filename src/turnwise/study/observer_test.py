@@ -84,7 +84,7 @@ class ObserverTest:
         return {name: _plain(getattr(self, name)) for name in self.__dataclass_fields__}
 
 
-class _Scored(NamedTuple):
+class _ScoredConversation(NamedTuple):
     """What an observer made of a conversation: F by turn, what failed, seconds and cost of each turn."""
 
     f: dict[int, float]
@@ -109,7 +109,7 @@ def observer_rates(observer: Observer, *, jobs: int = 1, seed: int = 0) -> Obser
     chats = examples()
     first, second = (_read(second=later) for later in (False, True))
 
-    def score(chat: Chat) -> _Scored:
+    def score(chat: Chat) -> _ScoredConversation:
         return _scored(
             observer, chat.sequence_id, [Turn(t.number, t.prompt, t.response) for t in chat.conversation]
         )
@@ -163,10 +163,10 @@ def _wanted() -> list[Request]:
     return [Request(principle, Side.PROMPT) for principle in builtin_principles()]
 
 
-def _scored(observer: Observer, name: str, turns: Sequence[Turn]) -> _Scored:
+def _scored(observer: Observer, name: str, turns: Sequence[Turn]) -> _ScoredConversation:
     """Score the prompts of a conversation; a turn counts where every principle has a score."""
     wanted = _wanted()
-    session, scored = ObserverSession(observer, _HISTORY, name), _Scored({}, Counter(), [], [])
+    session, scored = ObserverSession(observer, _HISTORY, name), _ScoredConversation({}, Counter(), [], [])
     for turn in turns:
         began = time.perf_counter()
         observed = session.observe(turn, wanted)

@@ -15,7 +15,7 @@ from turnwise.conversation import Side
 from turnwise.errors import ObserverError
 from turnwise.observers.local.language_model_reader import LanguageModelReader, Window
 from turnwise.observers.local.network import Cache, Caches
-from turnwise.observers.local.reading import HEAD_BYTES, TAIL_BYTES, Reading, Speech, Text
+from turnwise.observers.local.reading import HEAD_BYTES, TAIL_BYTES, Reading, Speech, TokenisedText
 from turnwise.observers.local.scores import FEATURES, Calibration
 from turnwise.observers.local.weights import load_weights
 from turnwise.principles import builtin_principles
@@ -106,7 +106,7 @@ def test_what_stays_of_a_long_text_is_read_again_only_behind_its_beginning(
 @pytest.mark.parametrize("length", [1, 40, 128, 129, 256, 257, 300, 385, 1_280])
 def test_every_token_of_a_text_is_in_a_part(weights_folder: Path, side: Side, length: int) -> None:
     speech = Speech(load_weights(weights_folder).tokenizer, REACH)
-    text = Text(list(range(1_000, 1_000 + length)), hidden=False, bytes_per_token=4.0, left_out="")
+    text = TokenisedText(list(range(1_000, 1_000 + length)), hidden=False, bytes_per_token=4.0, left_out="")
     stays, whole = speech.remembered(text, side), speech.whole(text, side)
     size = REACH.prompt if side is Side.PROMPT else REACH.reply
     assert (whole is not None) is (length > size)

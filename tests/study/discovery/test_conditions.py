@@ -10,7 +10,7 @@ import pytest
 from turnwise.patterns import Evaluator, parse, series
 from turnwise.scoring import Score, TurnScores
 from turnwise.study import Example
-from turnwise.study.discovery.conditions import Layout, conditions_of, decimals_of, limits_above, usual_values
+from turnwise.study.discovery.conditions import BitLayout, conditions_of, decimals_of, limits_above, usual_values
 from turnwise.study.discovery.quantities import Quantity, evaluated_turns, quantities, series_in, values_of
 
 PRINCIPLES = ("reciprocity", "third_party_harm")
@@ -43,7 +43,7 @@ def examples():
 def layout(examples):
     lengths = np.array([len(evaluated_turns(example)) for example in examples])
     benign = sum(not example.attack for example in examples)
-    return Layout(lengths, benign, benign - 5, len(examples) - benign - 10)
+    return BitLayout(lengths, benign, benign - 5, len(examples) - benign - 10)
 
 
 @pytest.fixture(scope="module")

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets.files import MAX_LINE, is_stream
-from turnwise.datasets.layout import Head, read_head, read_records
+from turnwise.datasets.layout import FileHead, read_head, read_records
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
 from turnwise.datasets.records import ParsedRecord
 from turnwise.datasets.traces.messages import Message
-from turnwise.datasets.traces.steps import CALL, EVENT, FRAME, LINK, Step, stamp_of
-from turnwise.datasets.traces.threads import Source, Thread, Threads, turns_of
+from turnwise.datasets.traces.steps import CALL, EVENT, FRAME, LINK, TraceStep, stamp_of
+from turnwise.datasets.traces.threads import MessageSource, Thread, Threads, turns_of
 from turnwise.errors import DatasetError
 
 PROVENANCE: Final = "provenance"
@@ -63,8 +63,8 @@ class TraceFormat:
     source: str
     url: str
     shape: str
-    told_by: Callable[[Head], bool]
-    reader: Callable[[str], Callable[[Any], Iterator[Step]]]
+    told_by: Callable[[FileHead], bool]
+    reader: Callable[[str], Callable[[Any], Iterator[TraceStep]]]
     """Makes, for a path, what reads the steps of an item."""
     items: Callable[[ParsedRecord], Iterator[ParsedRecord | BadRecord]] = lambda record: iter([record])
     """What a record holds."""
@@ -92,12 +92,12 @@ class TraceLoader(RecordLoader):
             directory=True,
         )
 
-    def sniff(self, head: Head) -> bool:
+    def sniff(self, head: FileHead) -> bool:
         return self.format.told_by(head)
 
     def steps(
         self, records: Iterable[ParsedRecord | BadRecord], path: str
-    ) -> Iterator[tuple[int, Step | BadRecord]]:
+    ) -> Iterator[tuple[int, TraceStep | BadRecord]]:
         """Yield number and step for what the records of one file hold; a RecordError ends an item."""
         read = self.format.reader(path)
         for item in chain.from_iterable(
@@ -136,7 +136,7 @@ class TraceLoader(RecordLoader):
             turn.own_metadata[PROVENANCE] = _provenance(sources)
         return made
 
-    def _of_files(self, files: list[Path], options: LoadOptions) -> Iterator[tuple[int, Step | BadRecord]]:
+    def _of_files(self, files: list[Path], options: LoadOptions) -> Iterator[tuple[int, TraceStep | BadRecord]]:
         for number, file in enumerate(files, start=1):
             try:
                 for line, item in self.steps(self.format.records(str(file), options), str(file)):
@@ -148,7 +148,7 @@ class TraceLoader(RecordLoader):
                 yield number, BadRecord(number, str(error))
 
     def grouped(
-        self, steps: Iterable[tuple[int, Step | BadRecord]], path: str, options: LoadOptions
+        self, steps: Iterable[tuple[int, TraceStep | BadRecord]], path: str, options: LoadOptions
     ) -> Iterator[Sequence | BadRecord]:
         """Yield the conversations of steps, each with its place; a DatasetError where there is no room to sort."""
         try:
@@ -157,7 +157,7 @@ class TraceLoader(RecordLoader):
             raise DatasetError(f"{path} can't be sorted in a temporary file ({error}): see TMPDIR") from error
 
     def _assembled(
-        self, steps: Iterable[tuple[int, Step | BadRecord]], path: str, options: LoadOptions
+        self, steps: Iterable[tuple[int, TraceStep | BadRecord]], path: str, options: LoadOptions
     ) -> Iterator[Sequence | BadRecord]:
         source = self.source(path, options)
         with closing(_Steps()) as kept:
@@ -184,7 +184,7 @@ class TraceLoader(RecordLoader):
                     yield made if isinstance(made, BadRecord) else replace(made, line=number)
 
 
-def first_object(head: Head) -> Mapping[str, Any]:
+def first_object(head: FileHead) -> Mapping[str, Any]:
     """The first record of a file, or of the first file of a folder; empty where it is no object."""
     first = head.records[0] if head.records else None
     return first if isinstance(first, dict) else {}
@@ -201,7 +201,7 @@ def _metadata(thread: Thread) -> dict[str, Any]:
     return {**agent, **({"history": dict(thread.history)} if thread.history else {})}
 
 
-def _provenance(sources: list[Source]) -> dict[str, Any]:
+def _provenance(sources: list[MessageSource]) -> dict[str, Any]:
     found = {
         "traces": dict.fromkeys(one.trace for one in sources),
         "spans": dict.fromkeys(one.span for one in sources if one.span),
@@ -210,9 +210,9 @@ def _provenance(sources: list[Source]) -> dict[str, Any]:
     return {name: list(values)[:_SPANS] for name, values in found.items() if values}
 
 
-def step_values(step: Step) -> list[Any]:
-    """The fields of a step in their order, as `Step` takes them."""
-    return [getattr(step, field.name) for field in fields(Step)]
+def step_values(step: TraceStep) -> list[Any]:
+    """The fields of a step in their order, as `TraceStep` takes them."""
+    return [getattr(step, field.name) for field in fields(TraceStep)]
 
 
 class _Steps:
@@ -228,7 +228,7 @@ class _Steps:
     def close(self) -> None:
         self._base.close()
 
-    def add(self, number: int, step: Step) -> None:
+    def add(self, number: int, step: TraceStep) -> None:
         self._place += 1
         hollow = step.kind == FRAME and not (step.input or step.output)
         kind = LINK if hollow else step.kind
@@ -267,7 +267,7 @@ class _Steps:
                 reason = "has no messages of a model: the recorder must be told to keep content"
                 yield number, name, threads.finish() or f"conversation {name!r} {reason}"
 
-    def _steps(self, name: str) -> Iterator[Step]:
+    def _steps(self, name: str) -> Iterator[TraceStep]:
         """The steps of a conversation in order of time; agents and chains only where no call was kept."""
         calls = (
             f"SELECT DISTINCT trace FROM steps WHERE conversation = ? AND kind != '{LINK}' "
@@ -280,7 +280,7 @@ class _Steps:
         )
         done: set[tuple[str, str]] = set()
         for (body,) in self._base.execute(ordered, (name,)):
-            step = Step(*marshal.loads(body))
+            step = TraceStep(*marshal.loads(body))
             if step.kind == EVENT:
                 if (step.trace, step.span) in done:
                     continue
@@ -290,7 +290,7 @@ class _Steps:
                 continue
             yield step
 
-    def _joined(self, first: Step) -> Step:
+    def _joined(self, first: TraceStep) -> TraceStep:
         events = (
             "SELECT body FROM steps JOIN bodies USING (place) WHERE trace = ? AND span = ? AND kind = ? "
             "ORDER BY time, steps.place"
@@ -298,12 +298,12 @@ class _Steps:
         given: list[Message] = []
         said: list[Message] = []
         for (body,) in self._base.execute(events, (first.trace, first.span, EVENT)).fetchall():
-            event = Step(*marshal.loads(body))
+            event = TraceStep(*marshal.loads(body))
             given += event.input
             said += event.output
         return replace(first, kind=CALL, input=given, output=said)
 
-    def _above(self, step: Step) -> Iterator[tuple[str, bool]]:
+    def _above(self, step: TraceStep) -> Iterator[tuple[str, bool]]:
         """Kind of the spans above a step, and whether they are agents, upwards; a circle ends where it closes."""
         seen, parent = {step.span}, step.parent
         for _ in range(_DEEPEST):
@@ -317,9 +317,9 @@ class _Steps:
             yield row[0], bool(row[1])
             parent = row[2]
 
-    def _depth(self, step: Step) -> int:
+    def _depth(self, step: TraceStep) -> int:
         return sum(agent for _, agent in self._above(step))
 
-    def _within(self, step: Step) -> bool:
+    def _within(self, step: TraceStep) -> bool:
         """Whether a chain stands within another that holds messages."""
         return any(kind == FRAME for kind, _ in self._above(step))

@@ -9,12 +9,12 @@ from io import BytesIO
 from typing import IO, Any, Final
 
 from turnwise.datasets.files import DAMAGED, MAX_LINE, open_binary
-from turnwise.datasets.layout import Head, Layout, read_head, read_records
+from turnwise.datasets.layout import FileHead, Layout, read_head, read_records
 from turnwise.datasets.protocol import BadRecord, LoadOptions, RecordError
 from turnwise.datasets.records import ParsedRecord, broken_off, parse_json
 from turnwise.datasets.traces.loader import TraceFormat, first_object
 from turnwise.datasets.traces.messages import first_of, objects
-from turnwise.datasets.traces.steps import Step, event_step, name_of, span_step, time_of
+from turnwise.datasets.traces.steps import TraceStep, event_step, name_of, span_step, time_of
 from turnwise.errors import DatasetError
 
 _RESOURCES = ("resourceSpans", "resourceLogs", "resource_spans", "resource_logs")
@@ -26,7 +26,7 @@ _PARTS = {
 }
 
 
-def _is_otlp(head: Head) -> bool:
+def _is_otlp(head: FileHead) -> bool:
     if head.layout is Layout.PROTOBUF:
         return not head.records
     return any(isinstance(first_object(head).get(one), list) for one in _RESOURCES)
@@ -63,7 +63,7 @@ def _list(value: Any, key: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _steps(told: tuple[str, Any]) -> Iterator[Step]:
+def _steps(told: tuple[str, Any]) -> Iterator[TraceStep]:
     part, value = told
     if not isinstance(value, dict):
         raise RecordError(f"an item of {part} is no object")

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from turnwise._support.bounded import is_too_deep
-from turnwise.datasets.layout import Head
+from turnwise.datasets.layout import FileHead
 from turnwise.datasets.protocol import RecordError
 from turnwise.datasets.records import ParsedRecord, as_object
 from turnwise.datasets.traces.loader import TraceFormat, first_object
 from turnwise.datasets.traces.messages import first_of, messages_of, objects, parsed_text
 from turnwise.datasets.traces.otel import attributes_of
-from turnwise.datasets.traces.steps import CALL, FRAME, LINK, Step, name_of, span_step, time_of, tool_step
+from turnwise.datasets.traces.steps import CALL, FRAME, LINK, TraceStep, name_of, span_step, time_of, tool_step
 
 _DEEPEST: Final = 100
 """Levels that records may be nested in each other."""
@@ -30,14 +30,14 @@ def _paged(record: ParsedRecord) -> Iterator[ParsedRecord]:
         yield record
 
 
-def _page(head: Head) -> Mapping[str, Any]:
+def _page(head: FileHead) -> Mapping[str, Any]:
     """The first record of a file, or the first of its first page."""
     first = first_object(head)
     data = first.get("data")
     return data[0] if isinstance(data, list) and data and isinstance(data[0], dict) else first
 
 
-def _is_langfuse(head: Head) -> bool:
+def _is_langfuse(head: FileHead) -> bool:
     fields = _page(head).keys()
     observation = {"id", "type"} <= fields and bool(fields & {"traceId", "trace_id"})
     observation = observation and bool(fields & {"parentObservationId", "parent_observation_id"})
@@ -45,7 +45,7 @@ def _is_langfuse(head: Head) -> bool:
     return observation or within or {"id", "timestamp", "sessionId", "input"} <= fields
 
 
-def _read_langfuse(value: Any, session: str = "", depth: int = 0) -> Iterator[Step]:
+def _read_langfuse(value: Any, session: str = "", depth: int = 0) -> Iterator[TraceStep]:
     record = as_object(value)
     inner = [one for key in ("traces", "observations") for one in objects(record.get(key))]
     whole = record.get("trace")
@@ -64,7 +64,7 @@ def _read_langfuse(value: Any, session: str = "", depth: int = 0) -> Iterator[St
         yield from _read_langfuse(one, session, depth + 1)
 
 
-def _langfuse_step(record: Mapping[str, Any], session: str) -> Step:
+def _langfuse_step(record: Mapping[str, Any], session: str) -> TraceStep:
     trace = name_of(record, "traceId", "trace_id")
     known: dict[str, Any] = {
         "trace": trace or name_of(record, "id", needed=True),
@@ -83,12 +83,12 @@ def _langfuse_step(record: Mapping[str, Any], session: str) -> Step:
     if kind == "TOOL":
         return tool_step(name or "unknown", given, said, **known)
     if kind == "GENERATION":
-        return Step(kind=CALL, input=messages_of(given), output=messages_of(said, "assistant"), **known)
+        return TraceStep(kind=CALL, input=messages_of(given), output=messages_of(said, "assistant"), **known)
     if kind not in ("TRACE", "AGENT", "CHAIN", "SPAN"):
-        return Step(kind=LINK, **known)
+        return TraceStep(kind=LINK, **known)
     agent = (name or "agent") if kind == "AGENT" else ""
     said = messages_of(said, "assistant")
-    return Step(kind=FRAME, agent=agent, input=messages_of(given), output=said, **known)
+    return TraceStep(kind=FRAME, agent=agent, input=messages_of(given), output=said, **known)
 
 
 LANGFUSE: Final = TraceFormat(
@@ -104,11 +104,11 @@ LANGFUSE: Final = TraceFormat(
 """Reads traces and observations, by themselves or in each other, in the API's names or those of exports."""
 
 
-def _is_langsmith(head: Head) -> bool:
+def _is_langsmith(head: FileHead) -> bool:
     return {"id", "run_type", "inputs"} <= _page(head).keys()
 
 
-def _read_langsmith(record: Any) -> Iterator[Step]:
+def _read_langsmith(record: Any) -> Iterator[TraceStep]:
     waiting = [(as_object(record), "")]
     while waiting:
         run, parent = waiting.pop()
@@ -117,7 +117,7 @@ def _read_langsmith(record: Any) -> Iterator[Step]:
         waiting += [(child, step.span) for child in objects(_parsed(run.get("child_runs")))]
 
 
-def _langsmith_step(run: Mapping[str, Any], parent: str) -> Step:
+def _langsmith_step(run: Mapping[str, Any], parent: str) -> TraceStep:
     extra = _object(run.get("extra"))
     metadata = _object(extra.get("metadata")) or _object(run.get("metadata"))
     settings = _object(extra.get("invocation_params"))
@@ -143,10 +143,10 @@ def _langsmith_step(run: Mapping[str, Any], parent: str) -> Step:
     if kind not in ("llm", "chain", "chat_model", "prompt", "parser", "retriever", "embedding"):
         raise RecordError("no run of LangSmith: run_type is missing or not known")
     if kind in ("llm", "chat_model"):
-        return Step(kind=CALL, input=messages_of(given), output=messages_of(said, "assistant"), **known)
+        return TraceStep(kind=CALL, input=messages_of(given), output=messages_of(said, "assistant"), **known)
     if kind != "chain":
-        return Step(kind=LINK, **known)
-    return Step(kind=FRAME, input=messages_of(given), output=messages_of(said, "assistant"), **known)
+        return TraceStep(kind=LINK, **known)
+    return TraceStep(kind=FRAME, input=messages_of(given), output=messages_of(said, "assistant"), **known)
 
 
 LANGSMITH: Final = TraceFormat(
@@ -162,14 +162,14 @@ LANGSMITH: Final = TraceFormat(
 """Reads runs, with or without the runs that they called in them."""
 
 
-def _is_phoenix(head: Head) -> bool:
+def _is_phoenix(head: FileHead) -> bool:
     first = _page(head)
     columns = any(isinstance(key, str) and key.startswith("attributes.") for key in first)
     told = "context.trace_id" in first or isinstance(first.get("context"), dict)
     return told and (columns or "attributes" in first)
 
 
-def _read_phoenix(record: Any) -> Iterator[Step]:
+def _read_phoenix(record: Any) -> Iterator[TraceStep]:
     row = as_object(record)
     context = _object(row.get("context"))
     attributes: dict[str, Any] = {}
@@ -206,17 +206,17 @@ PHOENIX: Final = TraceFormat(
 """Reads spans in the columns of Phoenix's data frames, or as its client and REST interface give them."""
 
 
-def _is_openai_agents(head: Head) -> bool:
+def _is_openai_agents(head: FileHead) -> bool:
     return _page(head).get("object") in ("trace", "trace.span")
 
 
-def _read_openai_agents(record: Any) -> Iterator[Step]:
+def _read_openai_agents(record: Any) -> Iterator[TraceStep]:
     item = as_object(record)
     if item.get("object") == "trace":
         trace = name_of(item, "id", needed=True)
         metadata = _object(item.get("metadata"))
         group = name_of(item, "group_id") or name_of(metadata, "conversation_id", "session_id", "thread_id")
-        yield Step(kind=LINK, trace=trace, span=trace, conversation=group)
+        yield TraceStep(kind=LINK, trace=trace, span=trace, conversation=group)
         return
     if item.get("object") != "trace.span":
         raise RecordError("no trace or span of the Agents SDK: object is missing, or another")
@@ -233,14 +233,14 @@ def _read_openai_agents(record: Any) -> Iterator[Step]:
     if kind == "function":
         yield tool_step(name_of(data, "name") or "unknown", data.get("input"), data.get("output"), **known)
     elif kind == "agent":
-        yield Step(kind=FRAME, agent=name_of(data, "name") or "agent", **known)
+        yield TraceStep(kind=FRAME, agent=name_of(data, "name") or "agent", **known)
     elif kind in ("generation", "response"):
         lead = messages_of(answer.get("instructions") or data.get("instructions"), "system")
         said = messages_of(data.get("output") or answer.get("output"), "assistant")
         known["model"] = name_of(data, "model") or name_of(answer, "model")
-        yield Step(kind=CALL, input=lead + messages_of(data.get("input")), output=said, **known)
+        yield TraceStep(kind=CALL, input=lead + messages_of(data.get("input")), output=said, **known)
     else:
-        yield Step(kind=LINK, **known)
+        yield TraceStep(kind=LINK, **known)
 
 
 OPENAI_AGENTS: Final = TraceFormat(

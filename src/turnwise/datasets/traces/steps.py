@@ -34,7 +34,7 @@ _UNITS: Final = ((10**17, 1), (10**14, 10**3), (10**11, 10**6))
 
 
 @dataclass(slots=True)
-class Step:
+class TraceStep:
     """A step; texts that are not known are empty."""
 
     kind: str
@@ -52,10 +52,10 @@ class Step:
     output: list[Message] = field(default_factory=list)
 
 
-def tool_step(name: Any, arguments: Any, result: Any, identity: Any = None, **known: Any) -> Step:
+def tool_step(name: Any, arguments: Any, result: Any, identity: Any = None, **known: Any) -> TraceStep:
     call = {"role": "assistant", "content": None, "tool_calls": [call_of(name, arguments, identity)]}
     output = [] if result is None else [result_of(result, identity)]
-    return Step(kind=TOOL, input=[call], output=output, **known)
+    return TraceStep(kind=TOOL, input=[call], output=output, **known)
 
 
 def name_of(record: Mapping[str, Any], *fields: str, needed: bool = False) -> str:
@@ -142,8 +142,8 @@ _WHOLE: Final = frozenset(
 
 def span_step(
     attributes: Mapping[str, Any], name: str, events: Iterable[tuple[str, Mapping[str, Any]]] = (), **known: Any
-) -> Step:
-    """The step of a span; events are pairs of name and attributes, `known` what `Step` has beside messages."""
+) -> TraceStep:
+    """The step of a span; events are pairs of name and attributes, `known` what else a `TraceStep` has."""
     told = unflattened(attributes, _PREFIXES)
     known |= {"conversation": name_of(told, *_CONVERSATION), "model": name_of(told, *_MODEL)}
     kinds = {
@@ -174,16 +174,16 @@ def span_step(
         given = messages_of(told.get("input.value") or told.get("traceloop.entity.input"))
         said = messages_of(told.get("output.value") or told.get("traceloop.entity.output"), "assistant")
     if is_call:
-        return Step(kind=CALL, agent=agent, input=given, output=said, **known)
+        return TraceStep(kind=CALL, agent=agent, input=given, output=said, **known)
     is_agent = bool(kinds & _AGENTS)
     if kinds & _OTHERS or not (given or said or is_agent):
-        return Step(kind=LINK, **known)
-    return Step(
+        return TraceStep(kind=LINK, **known)
+    return TraceStep(
         kind=FRAME, agent=(agent or name or "agent") if is_agent else "", input=given, output=said, **known
     )
 
 
-def event_step(event: str, attributes: Mapping[str, Any], body: Any, **known: Any) -> Step | None:
+def event_step(event: str, attributes: Mapping[str, Any], body: Any, **known: Any) -> TraceStep | None:
     """The step of an event that stands by itself, as a log record; None for one that is no message."""
     beside = {**attributes, **body} if isinstance(body, dict) else {**attributes, "content": body}
     if event in EVENTS:
@@ -194,7 +194,7 @@ def event_step(event: str, attributes: Mapping[str, Any], body: Any, **known: An
     else:
         return None
     known |= {"conversation": name_of(attributes, *_CONVERSATION), "model": name_of(attributes, *_MODEL)}
-    return Step(kind=EVENT, input=parts[0], output=parts[1], **known)
+    return TraceStep(kind=EVENT, input=parts[0], output=parts[1], **known)
 
 
 def event_messages(event: str, attributes: Mapping[str, Any]) -> list[Message]:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from turnwise._support.bounded import read_json
 from turnwise.datasets.traces.messages import Message
-from turnwise.datasets.traces.steps import SAID, TOOL, Step
+from turnwise.datasets.traces.steps import SAID, TOOL, TraceStep
 
 _LATEST_THREADS: Final = 32
 """Threads that a call may continue: those that were added to last."""
@@ -31,7 +31,7 @@ _EACH: Final = 256
 _LEAD: Final = frozenset(("system", "developer"))
 
 
-class Source(NamedTuple):
+class MessageSource(NamedTuple):
     """Where a message comes from, with its time in nanoseconds."""
 
     time: int | None
@@ -50,10 +50,10 @@ class Thread:
     depth: int = 0
     keys: list[int] = field(default_factory=list)  # of the messages, equal where these say the same
     messages: list[Message] = field(default_factory=list)
-    sources: list[Source] = field(default_factory=list)
+    sources: list[MessageSource] = field(default_factory=list)
     history: Counter[str] = field(default_factory=Counter)  # calls by what was wrong with what they repeat
 
-    def add(self, messages: list[Message], keys: list[int], source: Source) -> None:
+    def add(self, messages: list[Message], keys: list[int], source: MessageSource) -> None:
         self.messages += messages
         self.keys += keys
         self.sources += [source] * len(messages)
@@ -73,11 +73,11 @@ class Threads:
         self._latest: deque[Thread] = deque(maxlen=_LATEST_THREADS)
         self._labelled: dict[str, Thread] = {}
         self._spans: set[str] = set()
-        self._tools: list[Step] = []
+        self._tools: list[TraceStep] = []
         self.threads: list[Thread] = []
         self.chars = 0
 
-    def add(self, step: Step, depth: int = 0) -> None:
+    def add(self, step: TraceStep, depth: int = 0) -> None:
         if step.kind == TOOL:
             self._tools.append(step)
             self.chars += _size(step.input) + _size(step.output)
@@ -89,12 +89,12 @@ class Threads:
     def finish(self) -> list[Thread]:
         """Put in what tools gave back and no later call repeats; return the threads, the main one first."""
         if self.threads:
-            _Tools(self.threads).add(self._tools)
+            _ToolResults(self.threads).add(self._tools)
             main = min(range(len(self.threads)), key=lambda at: self.threads[at].depth)
             self.threads.insert(0, self.threads.pop(main))
         return self.threads
 
-    def _said(self, step: Step) -> None:
+    def _said(self, step: TraceStep) -> None:
         if step.span and step.span in self._spans:
             return
         self._spans.add(step.span)
@@ -105,17 +105,17 @@ class Threads:
         if step.edited:
             thread.history["edited"] += 1
         self._take(
-            thread, step.input, self._keys(step.input), Source(step.time, step.trace, step.span, step.model)
+            thread, step.input, self._keys(step.input), MessageSource(step.time, step.trace, step.span, step.model)
         )
 
-    def _call(self, step: Step, depth: int) -> None:
+    def _call(self, step: TraceStep, depth: int) -> None:
         first = next((at for at, one in enumerate(step.input) if one["role"] not in _LEAD), len(step.input))
         lead, given = step.input[:first], step.input[first:]
         keys, said, output = self._keys(given), self._keys(step.output), step.output
         if keys and said[: len(keys)] == keys:  # what came back holds what was given
             said, output = said[len(keys) :], output[len(keys) :]
         instructions = (*self._keys(lead), step.agent)
-        begun = Source(step.time, step.trace, step.span, step.model)
+        begun = MessageSource(step.time, step.trace, step.span, step.model)
         thread, start, flaw = self._place(instructions, given, keys, said, step.trace)
         if start is None:
             return
@@ -132,7 +132,7 @@ class Threads:
         self._take(thread, given[start:], keys[start:], begun)
         self._take(thread, output, said, begun._replace(time=step.end))
 
-    def _take(self, thread: Thread, messages: list[Message], keys: list[int], source: Source) -> None:
+    def _take(self, thread: Thread, messages: list[Message], keys: list[int], source: MessageSource) -> None:
         thread.add(messages, keys, source)
         self.chars += _size(messages)
 
@@ -259,7 +259,7 @@ def _size(messages: list[Message]) -> int:
     )
 
 
-class _Tools:
+class _ToolResults:
     """Puts what tools gave back behind their calls, where no later call of a model told it."""
 
     def __init__(self, threads: list[Thread]) -> None:
@@ -268,12 +268,12 @@ class _Tools:
         self._open: dict[str, tuple[Thread, int, str]] = {}
         self._named: dict[str, deque[tuple[Thread, int, str]]] = {}
         self._told: set[str] = set()
-        self._put: dict[Thread, dict[int, list[tuple[Message, Source]]]] = {}
+        self._put: dict[Thread, dict[int, list[tuple[Message, MessageSource]]]] = {}
         self._times: dict[Thread, list[int]] = {}
         for thread in threads:
             self._look(thread)
 
-    def add(self, steps: list[Step]) -> None:
+    def add(self, steps: list[TraceStep]) -> None:
         for step in steps:
             self._add(step)
         for thread, puts in self._put.items():
@@ -301,10 +301,10 @@ class _Tools:
         for name, at, identity in asked + [(name, at, "") for name, at in nameless]:
             self._named.setdefault(name, deque()).append((thread, at, identity))
 
-    def _add(self, step: Step) -> None:
+    def _add(self, step: TraceStep) -> None:
         call = step.input[0]["tool_calls"][0]
         identity, name = call.get("id", ""), call["function"]["name"]
-        source = Source(step.end, step.trace, step.span, step.model)
+        source = MessageSource(step.end, step.trace, step.span, step.model)
         if identity and identity in self._told:
             return
         place, named = self._open.pop(identity, None), self._named.get(name)
@@ -320,7 +320,7 @@ class _Tools:
         elif name not in self._told:
             self._beside(step, source)
 
-    def _beside(self, step: Step, source: Source) -> None:
+    def _beside(self, step: TraceStep, source: MessageSource) -> None:
         """Put in a call that no message of a model told, where it was made."""
         thread = self._of_trace.get(step.trace, self._threads[0])
         if thread not in self._times:
@@ -331,9 +331,9 @@ class _Tools:
         self._put.setdefault(thread, {}).setdefault(at, []).extend(told)
 
 
-def turns_of(thread: Thread) -> Iterator[list[Source]]:
+def turns_of(thread: Thread) -> Iterator[list[MessageSource]]:
     """The sources of a thread's messages, turn by turn, as `from_messages` forms turns."""
-    turn: list[Source] = []
+    turn: list[MessageSource] = []
     for message, source in zip(thread.messages, thread.sources, strict=True):
         role = message["role"]
         if role == "user" or (role == "assistant" and not turn):

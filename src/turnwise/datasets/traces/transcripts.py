@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 
-from turnwise.datasets.layout import Head, data_stem
+from turnwise.datasets.layout import FileHead, data_stem
 from turnwise.datasets.records import as_object
 from turnwise.datasets.traces.loader import TraceFormat, first_object
 from turnwise.datasets.traces.messages import Message, messages_of
-from turnwise.datasets.traces.steps import SAID, Step, name_of, time_of
+from turnwise.datasets.traces.steps import SAID, TraceStep, name_of, time_of
 
 _NOT_TYPED: Final = (
     "<environment_context>",
@@ -39,7 +39,7 @@ _NOTES: Final = ("<local-command-", "[Request interrupted by user", "<system-rem
 """The same for Claude Code."""
 
 
-def _is_claude_code(head: Head) -> bool:
+def _is_claude_code(head: FileHead) -> bool:
     lines = [one for one in head.records if isinstance(one, dict)]
     return any(fields <= one.keys() for one in lines for fields in _LINES)
 
@@ -53,7 +53,7 @@ class _Session:
         self._asked: set[str] = set()
         self._time: int | None = None
 
-    def read(self, record: Any) -> Iterator[Step]:
+    def read(self, record: Any) -> Iterator[TraceStep]:
         line = as_object(record)
         kind = name_of(line, "type", needed=True)
         message = line.get("message")
@@ -77,7 +77,7 @@ class _Session:
         self._time = time_of(line.get("timestamp")) or self._time
         session = name_of(line, "sessionId") or self._name
         if said:
-            yield Step(
+            yield TraceStep(
                 kind=SAID,
                 trace=session,
                 span=span,
@@ -91,7 +91,7 @@ class _Session:
             )
 
 
-def _is_codex(head: Head) -> bool:
+def _is_codex(head: FileHead) -> bool:
     first = first_object(head)
     kinds = ("session_meta", "response_item", "turn_context", "event_msg")
     return first.get("type") in kinds and "timestamp" in first and isinstance(first.get("payload"), dict)
@@ -107,7 +107,7 @@ class _Rollout:
         self._edited = False
         self._time: int | None = None
 
-    def read(self, record: Any) -> Iterator[Step]:
+    def read(self, record: Any) -> Iterator[TraceStep]:
         line = as_object(record)
         kind, payload = line.get("type"), line.get("payload")
         self._time = time_of(line.get("timestamp")) or self._time
@@ -130,7 +130,7 @@ class _Rollout:
             item = payload if kind == "response_item" and _is_item(payload) else None
         said = [] if item is None else messages_of([item], "assistant")
         if said:
-            yield Step(
+            yield TraceStep(
                 kind=SAID,
                 trace=self._session,
                 conversation=self._session,
@@ -161,7 +161,7 @@ def _as_typed(message: Message, not_typed: tuple[str, ...], role: str) -> Messag
     return {**message, "role": role} if injected else message
 
 
-def _session_reader(path: str) -> Callable[[Any], Iterator[Step]]:
+def _session_reader(path: str) -> Callable[[Any], Iterator[TraceStep]]:
     place = PurePath(path)
     session = place.parent.parent.name if place.parent.name == "subagents" else place.stem
     return _Session(session).read

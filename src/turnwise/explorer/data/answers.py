@@ -12,7 +12,7 @@ import numpy as np
 from turnwise.conversation import Label
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.explorer.data.flags import Flagging, Flags, rule_of
-from turnwise.explorer.data.record import FACTS, Record
+from turnwise.explorer.data.record import FACTS, ViewedStore
 from turnwise.explorer.data.words import WordIndex
 from turnwise.runs.flips import ArmVerdicts, Compared, arm_verdicts, compare_arms
 from turnwise.store.source import Newest
@@ -107,7 +107,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SequenceRow:
     """A sequence of a page.
 
     `flag` is the first turn that was flagged. T is the lowest, I and F are the highest of its prompts in the run;
@@ -128,14 +128,14 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SequencePage:
     """A page of sequences: `total` sequences of `of` pass the filter.
 
     `judged` is how many the rule has judged so far and how many there are to judge; `indexed` the same of the
     index of words, None where no word was asked for.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[SequenceRow, ...]
     total: int
     of: int
     rule: str = ""
@@ -159,7 +159,7 @@ class Answers:
     Closing stops the work in the background, nothing else.
     """
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: ViewedStore) -> None:
         self.record = record
         self.flagging = Flagging(record)
         self.words = WordIndex(record)
@@ -187,7 +187,7 @@ class Answers:
     def _arm_now(self, run: str, detector: str, _: Newest) -> ArmVerdicts:
         return arm_verdicts(self.record.store, run, detector or None, self.record.library())
 
-    def find(self, wanted: Filter) -> Found:
+    def find(self, wanted: Filter) -> SequencePage:
         """A page of sequences."""
         flags, rule = None, ""
         if wanted.run is not None:
@@ -209,13 +209,13 @@ class Answers:
             ).fetchall()
             [[of]] = tables.execute("SELECT count(*) FROM copied.sequences").fetchall()
             series = _series(tables, wanted.run, [row[0] for row in found])
-        rows = tuple(replace(Row(*row[1:]), series=tuple(series.get(row[0], ()))) for row in found)
+        rows = tuple(replace(SequenceRow(*row[1:]), series=tuple(series.get(row[0], ()))) for row in found)
         judged = (1, 1) if flags is None else (flags.done, flags.of)
-        return Found(rows, total, of, rule, judged, indexed)
+        return SequencePage(rows, total, of, rule, judged, indexed)
 
-    def every(self, wanted: Filter) -> list[Row]:
-        """The rows of all pages, of which `Found.left_out` tells those that are left out."""
-        rows: list[Row] = []
+    def every(self, wanted: Filter) -> list[SequenceRow]:
+        """The rows of all pages, of which `SequencePage.left_out` tells those that are left out."""
+        rows: list[SequenceRow] = []
         page = 1
         while len(rows) < SAVED:
             found = self.find(replace(wanted, page=page, size=1_000)).rows

@@ -13,7 +13,7 @@ from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.detectors import DETECTORS, NamedDetector, Verdict, run_detector
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.explorer.data.flags import is_detector, rule_judges, rule_of
-from turnwise.explorer.data.record import Record
+from turnwise.explorer.data.record import ViewedStore
 from turnwise.patterns import match, parse
 from turnwise.patterns.series import OtherRun
 from turnwise.runs import judges_of
@@ -92,7 +92,7 @@ class Chat:
 
 
 def read_chat(
-    record: Record, sequence_id: str, run: str | None, rule: str = "", detectors: Ordered[str] = (),
+    record: ViewedStore, sequence_id: str, run: str | None, rule: str = "", detectors: Ordered[str] = (),
     simulate: bool = False,
 ) -> Chat:  # fmt: skip
     """A conversation with what a run says of it: by default the run's own rule, and the detectors of `detect`.
@@ -112,7 +112,9 @@ def read_chat(
     )  # fmt: skip
 
 
-def _verdicts(record: Record, run: str, trajectory: Trajectory, detectors: Ordered[str]) -> tuple[Verdict, ...]:
+def _verdicts(
+    record: ViewedStore, run: str, trajectory: Trajectory, detectors: Ordered[str]
+) -> tuple[Verdict, ...]:
     names = list(dict.fromkeys(detectors))
     if len(names) > MOST_DETECTORS:
         raise UsageError(f"{len(names)} detectors; show at most {MOST_DETECTORS} at once")
@@ -127,7 +129,7 @@ def _run(named: Ordered[NamedDetector], trajectory: Trajectory) -> tuple[Verdict
     return tuple(found) if trajectory else ()
 
 
-def _flag(record: Record, run: str, trajectory: Trajectory, rule: str) -> int | None:
+def _flag(record: ViewedStore, run: str, trajectory: Trajectory, rule: str) -> int | None:
     if is_detector(rule):
         verdicts = _run(rule_judges(record, run, rule), trajectory)
         return min((one.turn for one in verdicts if one.turn is not None), default=None)
@@ -160,7 +162,7 @@ _MOST_PARTNERS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
+class ComparedConversation:
     """One of the two: a conversation with the scores of a run, turn by turn; without a run, texts alone."""
 
     sequence_id: str
@@ -173,7 +175,7 @@ class Half:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedTurn:
     """One turn of both; texts and scores are None where that half is at its end."""
 
     turn: int
@@ -184,11 +186,11 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SideBySide:
     """Two readings beside each other, turn by turn."""
 
-    halves: tuple[Half, Half]
-    rows: tuple[Row, ...]
+    halves: tuple[ComparedConversation, ComparedConversation]
+    rows: tuple[ComparedTurn, ...]
     parts_at: int | None  # first turn at which their texts differ
     differs_at: int | None  # first turn at which F differs by `DIFFERS` or more for some principle
 
@@ -212,11 +214,11 @@ DIFFERS: Final = 0.1
 """Difference of F from which two scores of a turn are said to differ."""
 
 
-def lay_beside(store: Store, first: tuple[str, str | None], second: tuple[str, str | None]) -> Beside:
+def lay_beside(store: Store, first: tuple[str, str | None], second: tuple[str, str | None]) -> SideBySide:
     """Two readings beside each other, each a conversation's id and the run of its scores (None: texts alone)."""
     halves = _half(store, *first), _half(store, *second)
     rows = tuple(_rows_of(*halves))
-    return Beside(
+    return SideBySide(
         halves,
         rows,
         next((row.turn for row in rows if not row.same), None),
@@ -224,7 +226,7 @@ def lay_beside(store: Store, first: tuple[str, str | None], second: tuple[str, s
     )
 
 
-def _half(store: Store, sequence_id: str, run: str | None) -> Half:
+def _half(store: Store, sequence_id: str, run: str | None) -> ComparedConversation:
     sequence = store.sequence(sequence_id)
     turns = tuple(sequence.conversation)
     scores: tuple[TurnScores | None, ...] = (None,) * len(turns)
@@ -234,16 +236,16 @@ def _half(store: Store, sequence_id: str, run: str | None) -> Half:
         observer = f"{known.observer}, {known.context}"
         by_turn = {one.turn: one for one in store.trajectory(run, sequence_id)}
         scores = tuple(by_turn.get(turn.number) for turn in turns)
-    return Half(sequence_id, sequence.label, sequence.source, run, observer, turns, scores)
+    return ComparedConversation(sequence_id, sequence.label, sequence.source, run, observer, turns, scores)
 
 
-def _rows_of(first: Half, second: Half) -> Iterator[Row]:
+def _rows_of(first: ComparedConversation, second: ComparedConversation) -> Iterator[ComparedTurn]:
     both = zip_longest(first.turns, second.turns), zip_longest(first.scores, second.scores)
     for number, (texts, scores) in enumerate(zip(*both, strict=True), start=1):
         one, other = texts
         same = one is not None and other is not None
         same = same and (one.prompt, one.response) == (other.prompt, other.response)
-        yield Row(number, texts, scores, same, _apart(*scores))
+        yield ComparedTurn(number, texts, scores, same, _apart(*scores))
 
 
 def _apart(one: TurnScores | None, other: TurnScores | None) -> float | None:

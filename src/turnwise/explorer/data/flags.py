@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from turnwise.detectors import NamedDetector, load_detector
 from turnwise.errors import DetectorError, PatternError, TurnwiseError, UnknownNameError
-from turnwise.explorer.data.record import Record
+from turnwise.explorer.data.record import ViewedStore
 from turnwise.runs import Flagged, flagged, judges_of
 
 _OR = " or "
@@ -46,11 +46,11 @@ class Flags:
 class Flagging:
     """Answers which sequences rules flag, and keeps the answers as long as the record does not grow."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: ViewedStore) -> None:
         self._record = record
         self._kept: OrderedDict[_Key, Flags] = OrderedDict()
         self._lock = threading.Lock()
-        self._judging: dict[tuple[str, str], _Judging] = {}
+        self._judging: dict[tuple[str, str], _DetectorRun] = {}
 
     def flags(self, run: str, rule: str, when: str = "ever") -> Flags:
         """What a rule flags in a run; of detectors that have not judged all yet, what they have found so far.
@@ -69,7 +69,7 @@ class Flagging:
         found = self._judged(run, rule)
         if not found.complete:
             with self._lock:
-                judging = self._judging.get((run, rule)) or _Judging(self._record, run, rule)
+                judging = self._judging.get((run, rule)) or _DetectorRun(self._record, run, rule)
                 self._judging[run, rule] = judging
             judging.join(0.2)  # a small store is judged before anybody has to wait
             if not judging.is_alive():
@@ -95,10 +95,10 @@ class Flagging:
         return found
 
 
-class _Judging(threading.Thread):
+class _DetectorRun(threading.Thread):
     """Detectors at work on what they have not judged of a run."""
 
-    def __init__(self, record: Record, run: str, rule: str) -> None:
+    def __init__(self, record: ViewedStore, run: str, rule: str) -> None:
         super().__init__(name=f"turnwise {rule}", daemon=True)
         self._job = record, run, rule
         self.error: TurnwiseError | None = None
@@ -112,22 +112,22 @@ class _Judging(threading.Thread):
             self.error = error
 
 
-def judge(record: Record, run: str, rule: str, seconds: float | None = None) -> Flagged:
+def judge(record: ViewedStore, run: str, rule: str, seconds: float | None = None) -> Flagged:
     """What the detectors of a rule flag in a run."""
     return flagged(record.store, run, _named(record, run, rule), seconds=seconds)
 
 
-def _named(record: Record, run: str, rule: str) -> list[str]:
+def _named(record: ViewedStore, run: str, rule: str) -> list[str]:
     """The detectors of a rule; none for the run's own, whose thresholds a scan may have set."""
     return [] if rule == rule_of(record, run) else rule.split(_OR)
 
 
-def rule_judges(record: Record, run: str, rule: str) -> list[NamedDetector]:
+def rule_judges(record: ViewedStore, run: str, rule: str) -> list[NamedDetector]:
     """The detectors of a rule with their thresholds in a run."""
     return judges_of(record.store, run, _named(record, run, rule))
 
 
-def rule_of(record: Record, run: str) -> str:
+def rule_of(record: ViewedStore, run: str) -> str:
     """The rule that flags a sequence of a run by default: the detectors that judge the run everywhere."""
     return _OR.join(one.spec for one in judges_of(record.store, run))
 

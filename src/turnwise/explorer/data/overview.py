@@ -9,7 +9,7 @@ from turnwise.clock import utc_now
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.flags import is_detector, judge
-from turnwise.explorer.data.record import Record
+from turnwise.explorer.data.record import ViewedStore
 from turnwise.observers import describe_observer
 from turnwise.rates import Rate
 from turnwise.store import Run
@@ -51,7 +51,7 @@ class RunCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class StoreCounts:
     """What a store holds: data sets, the largest first, and runs, oldest first."""
 
     sources: tuple[SourceCount, ...]
@@ -70,7 +70,7 @@ class Mean:
     F: float
 
 
-def counts(record: Record) -> Counts:
+def counts(record: ViewedStore) -> StoreCounts:
     """What a store holds: scores are counted in the mirror, what failed and what it cost in the store."""
     with record.tables() as tables:
         found = tables.execute(
@@ -97,7 +97,7 @@ def counts(record: Record) -> Counts:
         sums = scored.get(run.name, (0, 0))
         going = record.store.is_being_written(run.name) or (recent and run is made[-1])
         runs.append(RunCount(run.name, run.observer, run.context, *sums, failures, unread, cost, going))
-    return Counts(tuple(sorted(sources.values(), key=lambda one: -one.sequences)), tuple(runs))
+    return StoreCounts(tuple(sorted(sources.values(), key=lambda one: -one.sequences)), tuple(runs))
 
 
 def _may_cost(run: Run) -> bool:
@@ -108,7 +108,7 @@ def _may_cost(run: Run) -> bool:
         return True
 
 
-def means(record: Record, run: str) -> list[Mean]:
+def means(record: ViewedStore, run: str) -> list[Mean]:
     """The mean scores of prompts of a run over turns by label, turn by turn."""
     with record.tables() as tables:
         found = tables.execute(
@@ -120,7 +120,7 @@ def means(record: Record, run: str) -> list[Mean]:
     return [Mean(*row) for row in found]
 
 
-def detection(record: Record, run: str, rule: str) -> dict[tuple[Label, str], Rate]:
+def detection(record: ViewedStore, run: str, rule: str) -> dict[tuple[Label, str], Rate]:
     """How many of how many evaluated sequences of a run a rule flags, by label and source."""
     if not is_detector(rule):
         return record.query(rule, run).rates

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import yaml
 
 from turnwise.errors import PatternError, UsageError
-from turnwise.explorer.data.record import Record
+from turnwise.explorer.data.record import ViewedStore
 from turnwise.patterns import FUNCTIONS, Evaluator, PatternValue, parse
 from turnwise.patterns.expression import Comparison, Expression, Number
 from turnwise.patterns.library import read_patterns
@@ -31,7 +31,7 @@ class Curve:
     level: float | None  # the number on the other side; None where that is no constant
 
 
-def curves(record: Record, run: str, pattern: str, sequence_id: str) -> tuple[list[Curve], list[int]]:
+def curves(record: ViewedStore, run: str, pattern: str, sequence_id: str) -> tuple[list[Curve], list[int]]:
     """What a pattern compares over the turns of a conversation, and the turns at which the pattern holds."""
     read = parse(pattern, patterns=record.library())
     turns = tuple(record.store.trajectory(run, sequence_id))
@@ -50,7 +50,7 @@ def curves(record: Record, run: str, pattern: str, sequence_id: str) -> tuple[li
     return list(found.values())[:MOST_CURVES], holds
 
 
-def words(record: Record) -> list[tuple[str, str]]:
+def words(record: ViewedStore) -> list[tuple[str, str]]:
     """The words that a pattern may hold here, each with what it is: for completion while typing."""
     with record.tables() as tables:
         scored = tables.execute(
@@ -69,7 +69,7 @@ def words(record: Record) -> list[tuple[str, str]]:
     return list(dict(found).items())
 
 
-def as_command(record: Record, run: str, pattern: str, when: str = "ever") -> str:
+def as_command(record: ViewedStore, run: str, pattern: str, when: str = "ever") -> str:
     """The command that asks the same."""
     parse(pattern, patterns=record.library())
     parts = ["turnwise", "query", pattern, "--store", record.where, "--run", run]
@@ -78,7 +78,7 @@ def as_command(record: Record, run: str, pattern: str, when: str = "ever") -> st
     return shlex.join(parts)
 
 
-def as_rule(record: Record, pattern: str) -> str:
+def as_rule(record: ViewedStore, pattern: str) -> str:
     """The guardrail, as YAML, that blocks where the pattern holds; a guard has no other runs to compare with."""
     read = parse(pattern, patterns=record.library())
     if any(isinstance(node, OtherRun) for node in read.walk()):
@@ -100,7 +100,7 @@ def as_named(name: str, pattern: str, description: str) -> str:
     return text
 
 
-def save_named(record: Record, name: str, pattern: str, description: str) -> None:
+def save_named(record: ViewedStore, name: str, pattern: str, description: str) -> None:
     """Add a pattern to the user's file of named patterns; a name that there is already is refused."""
     if record.patterns is None:
         raise UsageError("start it with --patterns FILE to save patterns there; or copy the YAML")

@@ -33,7 +33,7 @@ SERVICE_KEY: Final = "TURNWISE_SERVICE_KEY"
 _OPEN_STUDIES: Final = 4
 
 
-class Named:
+class NamedInputs:
     """What whoever starts the explorer names. The page chooses among these names, and opens nothing else.
 
     Studies beside the store are found without being named. A wrong folder, audit file or address is refused at
@@ -117,17 +117,17 @@ _LATEST_SECONDS: Final = 2.0
 """How long the latest run is taken for the latest."""
 
 
-class Record:
+class ViewedStore:
     """A store that is looked at, by several threads at once. Only what people say of it is written to it.
 
     `patterns` is a YAML file of the user's own named patterns, which need not be there yet.
     """
 
     def __init__(
-        self, store: Store, name: str | None = None, patterns: Path | None = None, named: Named | None = None
+        self, store: Store, name: str | None = None, patterns: Path | None = None, named: NamedInputs | None = None
     ) -> None:
         self.store = store
-        self.named = Named(store) if named is None else named
+        self.named = NamedInputs(store) if named is None else named
         self.where = visible(store.location)
         self.name = name or Path(store.location).name
         self.patterns = patterns

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from turnwise._support.sqlite_files import harden, refuse_foreign_objects
 from turnwise._support.visible import visible
 from turnwise.errors import StoreError, UsageError
-from turnwise.explorer.data.record import Record
+from turnwise.explorer.data.record import ViewedStore
 
 _PAGE = 500
 """Sequences that are read and indexed in one transaction."""
@@ -54,7 +54,7 @@ _KEPT: Final = 16
 class WordIndex:
     """Finds conversations by words in their texts, prompts and responses alike."""
 
-    def __init__(self, record: Record, file: Path | None = None) -> None:
+    def __init__(self, record: ViewedStore, file: Path | None = None) -> None:
         self._record = record
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._file = file or self._beside(record)
@@ -110,7 +110,7 @@ class WordIndex:
 
     # Making it -------------------------------------------------------------------------------------------
 
-    def _beside(self, record: Record) -> Path:
+    def _beside(self, record: ViewedStore) -> Path:
         location = Path(record.store.location)
         if "://" not in record.store.location and location.is_file():
             beside = location.with_name(f"{location.name}-words")

@@ -12,7 +12,7 @@ from turnwise._support.visible import visible, visible_lines
 from turnwise.conversation import Side, Turn
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
-from turnwise.explorer.data.conversations import DIFFERS, Beside, Row, lay_beside, partners
+from turnwise.explorer.data.conversations import DIFFERS, ComparedTurn, SideBySide, lay_beside, partners
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import choice, column, data_table, failed, heading, section, text, text_field
 from turnwise.scoring import TurnScores
@@ -44,7 +44,7 @@ async def build(page: Page) -> None:
 class _CompareView:
     def __init__(self, page: Page) -> None:
         self._page = page
-        self._found: Beside | None = None
+        self._found: SideBySide | None = None
 
     async def build(self) -> None:
         page = self._page
@@ -152,7 +152,7 @@ class _CompareView:
         title = f"{component} of both, turn by turn"
         return chart_options(panels, last=len(found.rows), marks=marks, columns=self._page.panels, title=title)
 
-    def _table(self, found: Beside) -> None:
+    def _table(self, found: SideBySide) -> None:
         heads = [
             {**column(side, visible(half.sequence_id)), "word": str(half.label),
              "href": self._page.link("/sequence", id=half.sequence_id, run=half.run),
@@ -186,7 +186,7 @@ def _run(name: str) -> str | None:
     return None if name in ("", _NONE) else name
 
 
-def _told(found: Beside) -> tuple[str, str]:
+def _told(found: SideBySide) -> tuple[str, str]:
     """Where the texts part, and where the scores do."""
     one, other = found.halves
     if one.sequence_id == other.sequence_id:
@@ -209,7 +209,7 @@ def _told(found: Beside) -> tuple[str, str]:
     )
 
 
-def _row(row: Row, found: Beside) -> dict[str, Any]:
+def _row(row: ComparedTurn, found: SideBySide) -> dict[str, Any]:
     """A row of the table: a cell for each half, or one for both where they say the same."""
     texts, scores = [_texts(turn) for turn in row.texts], [_scores(one, found) for one in row.scores]
     if row.same:
@@ -223,7 +223,7 @@ def _texts(turn: Turn | None) -> list[tuple[str, str]]:
     return [(str(side), visible_lines(words)) for side, words in given if words is not None]
 
 
-def _scores(scores: TurnScores | None, found: Beside) -> list[dict[str, Any]] | None:
+def _scores(scores: TurnScores | None, found: SideBySide) -> list[dict[str, Any]] | None:
     if scores is None:
         return None
     given = [(name, scores.scores[name]) for name in found.principles if name in scores.scores]

@@ -15,7 +15,7 @@ from turnwise._support.visible import visible
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import button, emptied, failed, heading, notify, on_keys, text
-from turnwise.explorer.views.inbox_detail import DONE, Detail, link_to
+from turnwise.explorer.views.inbox_detail import DONE, InboxDetail, link_to
 from turnwise.explorer.views.inbox_filters import FILTERS, OPEN, Filters
 from turnwise.runs.inbox import FlaggedText, Inbox, InboxItem, inbox, sentence
 from turnwise.store import Review, Status
@@ -65,7 +65,7 @@ class _InboxView:
         self._bulk = ui.element("div").classes("inbox-bulk")
         with ui.element("div").classes("inbox"):
             self._list = ui.element("section").props('aria-label="Conversations to read"').classes("inbox-list")
-            self._detail = Detail(page, self._decide, self._say)
+            self._detail = InboxDetail(page, self._decide, self._say)
         await self._read(first=True)
         page.csv = self._rows
         on_keys(self._pressed)
@@ -135,7 +135,7 @@ class _InboxView:
             lambda: {one.sequence_id: sentence(page.record.store, one) for one in missing}
         )
         self._list.clear()
-        self._row_of: dict[str, _Row] = {}
+        self._row_of: dict[str, _InboxRow] = {}
         with self._list:
             if not shown:
                 self._nothing()
@@ -143,7 +143,7 @@ class _InboxView:
             with ui.element("ol"):
                 for at, item in enumerate(shown, start):
                     chosen = item.sequence_id in self._chosen
-                    self._row_of[item.sequence_id] = _Row(
+                    self._row_of[item.sequence_id] = _InboxRow(
                         item, self._texts.get(item.sequence_id), chosen, partial(self._go_to, at), self._choose
                     )
             self._mark()
@@ -325,7 +325,7 @@ class _InboxView:
         return "inbox", [[*_COLUMNS], *([_plain(getattr(one, name)) for name in _COLUMNS] for one in self._items)]
 
 
-class _Row:
+class _InboxRow:
     """A conversation in the list."""
 
     def __init__(

@@ -30,7 +30,7 @@ def link_to(page: Page, run: str, item: InboxItem) -> str:
     return page.link("/sequence", run=run, id=item.sequence_id, turn=item.turn)
 
 
-class Detail:
+class InboxDetail:
     """The chosen conversation; `decide` hears a status, and `say` keeps whatever else is said of conversations."""
 
     def __init__(

@@ -30,7 +30,7 @@ from turnwise.explorer.parts import (
 from turnwise.explorer.views import label_blind, label_scores
 from turnwise.explorer.views.conversation_parts import show_turn
 from turnwise.explorer.views.label_blind import Again, LabelPart
-from turnwise.store import Correction
+from turnwise.store import LabelCorrection
 
 TABS: Final = {
     "queue": "Label blind",
@@ -116,7 +116,7 @@ class Corrections(LabelPart):
 
     def __init__(self, page: Page, again: Again) -> None:
         super().__init__(page, again)
-        self._found: tuple[Correction, ...] = ()
+        self._found: tuple[LabelCorrection, ...] = ()
         self._label = ""
         self._note: Any = None
 
@@ -153,7 +153,7 @@ class Corrections(LabelPart):
         if others:
             text("span", f"▲ turned here: {', '.join(others)}").classes("flag")
 
-    def _show_form(self, imported: Label, mine: list[Correction], turned: int | None) -> None:
+    def _show_form(self, imported: Label, mine: list[LabelCorrection], turned: int | None) -> None:
         own = next((str(one.label) for one in mine if one.label is not None), _NOW)
         words = {_NOW: f"as imported ({imported})", **{str(label): str(label) for label in Label}}
         with ui.element("p").classes("quiet"):
@@ -176,7 +176,7 @@ class Corrections(LabelPart):
             if turned is not None:
                 ui.button("Remove my mark", on_click=partial(self._mark, None)).props("no-caps outline dense")
 
-    def _show_history(self, history: tuple[Correction, ...]) -> None:
+    def _show_history(self, history: tuple[LabelCorrection, ...]) -> None:
         heading("Judgements", 2)
         if not history:
             text("p", "Nobody has judged this conversation yet.").classes("quiet")
@@ -231,7 +231,7 @@ def _after(page: Page, sequence_id: str) -> str:
     return ids[(place + 1) % len(ids)]
 
 
-def _said(one: Correction) -> str:
+def _said(one: LabelCorrection) -> str:
     if one.kind == "label":
         return "label taken back" if one.label is None else f"label {one.label}"
     if one.turn is None:

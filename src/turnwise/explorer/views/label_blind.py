@@ -18,7 +18,7 @@ from turnwise.explorer.parts import choice, column, data_table, fact, heading, n
 from turnwise.explorer.views.conversation_parts import show_turn
 from turnwise.rates import Rate
 from turnwise.runs.judgements import lines_of
-from turnwise.store import Correction, Store
+from turnwise.store import LabelCorrection, Store
 from turnwise.study.annotation.agreement import Agreement, agreement
 from turnwise.study.annotation.queue import SETTLED, LabelQueue, Order, blind_answers
 
@@ -356,7 +356,7 @@ class Agreements(LabelPart):
         return "agreement", rows
 
 
-def _turns_of(store: Store, corrections: Iterable[Correction]) -> dict[str, int]:
+def _turns_of(store: Store, corrections: Iterable[LabelCorrection]) -> dict[str, int]:
     """How many turns each conversation has that was corrected."""
     ids = {one.sequence_id for one in corrections}
     return {head.sequence_id: head.turns for head in store.heads(ids=ids)}

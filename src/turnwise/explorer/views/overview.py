@@ -110,7 +110,7 @@ class _Overview:
         )
 
 
-def _counted(counts: overview.Counts, mark: Newest) -> None:
+def _counted(counts: overview.StoreCounts, mark: Newest) -> None:
     figures = {
         "conversations": sum(one.sequences for one in counts.sources),
         "turns": sum(one.turns for one in counts.sources),
@@ -142,7 +142,7 @@ def _sources(sources: Sequence[overview.SourceCount]) -> None:
     data_table(columns, rows, "Sources")
 
 
-def _runs(counts: overview.Counts, mark: Newest) -> None:
+def _runs(counts: overview.StoreCounts, mark: Newest) -> None:
     heading("Runs", 2)
     columns = [column(name) for name in ("run", "observer", "sees", "state")]
     columns += [column(name, right=True) for name in ("scores", "failed", "not read", "cost")]

@@ -13,7 +13,7 @@ from turnwise.conversation import Label
 from turnwise.errors import PatternError, TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
 from turnwise.explorer.data import question
-from turnwise.explorer.data.answers import Filter, Found
+from turnwise.explorer.data.answers import Filter, SequencePage
 from turnwise.explorer.data.conversations import Chat, read_chat
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
@@ -58,7 +58,7 @@ class _Query:
     def __init__(self, page: Page) -> None:
         self._page = page
         self._asked = 0
-        self._found: Found | None = None
+        self._found: SequencePage | None = None
 
     async def build(self) -> None:
         page = self._page

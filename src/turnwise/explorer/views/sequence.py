@@ -34,7 +34,7 @@ from turnwise.explorer.parts import (
     text_field,
 )
 from turnwise.explorer.views.conversation_parts import SHOWN, detail, erase_button, why_button
-from turnwise.sessions import Outcome, Outcomes, Stance
+from turnwise.sessions import Outcomes, ReplyOutcome, Stance
 
 _AROUND = 40
 """Turns before and after the chosen one that the chat shows."""
@@ -53,10 +53,10 @@ async def build(page: Page) -> None:
         heading("Sequence", 1)
         ui.link("Choose a sequence in the table", page.link("/sequences"))
         return
-    await _Sequence(page).build()
+    await _SequenceView(page).build()
 
 
-class _Sequence:
+class _SequenceView:
     def __init__(self, page: Page) -> None:
         self._page = page
         self._chat: Chat | None = None
@@ -256,7 +256,7 @@ class _Sequence:
                 if fired:
                     said(f"{', '.join(fired)} fired here").classes("flag")
                 if outcomes is not None and (outcome := outcomes.by_turn.get(number)) is not None:
-                    alarm = chat.alarming and outcome is Outcome.GAVE_WAY
+                    alarm = chat.alarming and outcome is ReplyOutcome.GAVE_WAY
                     text("span", f"reply: {outcome}").classes("flag" if alarm else "quiet")
                 if lost:
                     text("span", f"{len(lost)} not scored")

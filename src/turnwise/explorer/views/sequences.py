@@ -10,8 +10,8 @@ from nicegui import ui
 
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
-from turnwise.explorer.data.answers import SIZES, Filter, Found
-from turnwise.explorer.data.record import FACTS, Record
+from turnwise.explorer.data.answers import SIZES, Filter, SequencePage
+from turnwise.explorer.data.record import FACTS, ViewedStore
 from turnwise.explorer.data.words import excerpt, search_words
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
@@ -52,7 +52,7 @@ async def build(page: Page) -> None:
 class _Sequences:
     def __init__(self, page: Page) -> None:
         self._page = page
-        self._found: Found | None = None
+        self._found: SequencePage | None = None
         self._data: ui.table | None = None
         self._excerpts = False
         self._asked = 0
@@ -152,7 +152,7 @@ class _Sequences:
             typed("Lowest at most", "most", kind="number")
             ui.button("Clear all", on_click=self._clear).props("no-caps outline")
 
-    def _show_found(self, wanted: Filter, found: Found, excerpts: Mapping[str, dict[str, str]]) -> None:
+    def _show_found(self, wanted: Filter, found: SequencePage, excerpts: Mapping[str, dict[str, str]]) -> None:
         rows = [
             {"id": row.sequence_id, "label": row.label, "source": row.source, "category": row.category,
              "tactic": row.tactic, "turns": row.turns, "flag": "–" if row.flag is None else row.flag,
@@ -194,7 +194,7 @@ class _Sequences:
         return "sequences", [head, *([getattr(row, name) for name in head] for row in rows)]
 
 
-def _excerpts(record: Record, ids: list[str], words: list[str]) -> dict[str, dict[str, str]]:
+def _excerpts(record: ViewedStore, ids: list[str], words: list[str]) -> dict[str, dict[str, str]]:
     """Where some of the words are first in each of some conversations."""
     found = {}
     for sequence in record.store.sequences(ids=ids):
@@ -205,7 +205,7 @@ def _excerpts(record: Record, ids: list[str], words: list[str]) -> dict[str, dic
     return found
 
 
-def _status(found: Found) -> str:
+def _status(found: SequencePage) -> str:
     said = f"{found.total:,} of {found.of:,} sequences"
     if found.rule:
         said += f", flagged where {found.rule}"

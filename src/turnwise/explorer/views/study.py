@@ -49,7 +49,7 @@ async def build(page: Page) -> None:
     name = page.get("study") or names[0]
     study = await page.ask(page.record.named.study, name)
     _StudyView(page, study, name).build(names)
-    _Parts(page, await page.ask(study.tables), await page.ask(study.figures)).build()
+    _StudyParts(page, await page.ask(study.tables), await page.ask(study.figures)).build()
 
 
 def _nothing(page: Page) -> None:
@@ -192,7 +192,7 @@ class _StudyView:
         return f"changes at {self._threshold:.4g}", heads + made
 
 
-class _Parts:
+class _StudyParts:
     """Tables and figures of a study, one shown at a time."""
 
     def __init__(self, page: Page, tables: Sequence[ShownTable], figures: dict[str, bytes]) -> None:

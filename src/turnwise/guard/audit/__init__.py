@@ -1,6 +1,6 @@
 """The audit: an event for each check, written off the hot path, without personal data unless that is asked for."""
 
-from turnwise.guard.audit.chain import Damage, Head, Verification
+from turnwise.guard.audit.chain import ChainHead, Damage, Verification
 from turnwise.guard.audit.reader import AuditAnswer, AuditQuestion, export_csv, read_audit, verify_audit
 from turnwise.guard.audit.record import AuditEvent, AuditSink
 from turnwise.guard.audit.settings import AuditSettings
@@ -15,9 +15,9 @@ __all__ = [
     "AuditSink",
     "AuditStatus",
     "AuditWriter",
+    "ChainHead",
     "Damage",
     "Erased",
-    "Head",
     "Verification",
     "export_csv",
     "read_audit",

@@ -46,14 +46,14 @@ KEPT: Final = frozenset(("v", "kind", "time", "n", *_OF_CHECKS, "seconds", "char
 _CHAIN: Final = frozenset(("prev", "salt", "personal", "erased", "hash"))
 
 
-class Head(NamedTuple):
+class ChainHead(NamedTuple):
     """The number, from 1, and the hash of the last event of a chain; the defaults stand for an empty chain."""
 
     n: int = 0
     hash: str = START
 
     @classmethod
-    def of(cls, record: Mapping[str, Any] | None) -> Head | None:
+    def of(cls, record: Mapping[str, Any] | None) -> ChainHead | None:
         """The head that an event makes; None where it is not part of a chain."""
         n, own = (None, None) if record is None else (record.get("n"), record.get("hash"))
         return cls(n, own) if type(n) is int and isinstance(own, str) else None
@@ -73,10 +73,10 @@ class Sealed(NamedTuple):
 
     record: dict[str, Any]
     text: str
-    head: Head
+    head: ChainHead
 
 
-def sealed(records: Iterable[Mapping[str, Any]], head: Head, key: bytes) -> list[Sealed]:
+def sealed(records: Iterable[Mapping[str, Any]], head: ChainHead, key: bytes) -> list[Sealed]:
     """Chain events to `head`, the event before them; `key` is the secret, empty for none."""
     chained = []
     for record in records:
@@ -85,7 +85,7 @@ def sealed(records: Iterable[Mapping[str, Any]], head: Head, key: bytes) -> list
         salt, before, own = secrets.token_hex(16), text_of(kept), text_of(personal)
         ring = {"prev": head.hash, "salt": salt, "hash": _hash(head.hash, before, _digest(salt, own), key)}
         text = ",".join(part[1:-1] for part in (before, own, text_of(ring)) if part != "{}")
-        head = Head(head.n + 1, ring["hash"])
+        head = ChainHead(head.n + 1, ring["hash"])
         chained.append(Sealed({**kept, **personal, **ring}, f"{{{text}}}\n", head))
     return chained
 
@@ -117,7 +117,7 @@ class Erasing:
         if "erased" in record or not self._wanted(record):
             return None
         kept, personal = _parted(record)
-        left, head = {**kept, "erased": self._time}, Head.of(record)
+        left, head = {**kept, "erased": self._time}, ChainHead.of(record)
         if head is not None:
             self._numbers.append(head.n)
             digest = _digest(str(record.get("salt")), text_of(personal))
@@ -179,7 +179,7 @@ class Verification:
 
     events: int
     erased: int
-    head: Head
+    head: ChainHead
     damage: tuple[Damage, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -210,7 +210,7 @@ class ChainReader:
     damage: list[Damage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     events: int = 0
-    last: Head = field(init=False)
+    last: ChainHead = field(init=False)
     _sure: bool = field(init=False)  # `last` is what the line before says, which was intact
     _unchained: int = 0
     _unreadable: str | None = None
@@ -218,7 +218,7 @@ class ChainReader:
     _erasures: list[tuple[str, Sequence[Sequence[int]]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.last, self._sure = Head(self.first - 1), self.first == 1
+        self.last, self._sure = ChainHead(self.first - 1), self.first == 1
 
     def line(self, place: str, line: bytes) -> None:
         """Follow a line, given with its line end."""
@@ -226,7 +226,7 @@ class ChainReader:
         if record is None:
             self._told_unreadable()
             self._unreadable = place
-        elif Head.of(record) is None:
+        elif ChainHead.of(record) is None:
             self.record(place, record)
         else:
             self.record(place, record, changed=line.rstrip(b"\n") != text_of_any(record))
@@ -237,7 +237,7 @@ class ChainReader:
             self.notes.append(f"{self._unreadable} was cut off while it was written; the next writer says so")
             self._unreadable = None
         self._told_unreadable()
-        head = Head.of(record)
+        head = ChainHead.of(record)
         if head is None:
             self._unchained += 1
             if self.events:
@@ -279,14 +279,14 @@ class ChainReader:
     def _broken(self, place: str, what: str) -> None:
         """Note damage to a line that counts as one event; the next event is not compared with it."""
         self.damage.append(Damage(place, what))
-        self.last, self._sure = Head(self.last.n + 1, self.last.hash), False
+        self.last, self._sure = ChainHead(self.last.n + 1, self.last.hash), False
 
     def _told_unreadable(self) -> None:
         if self._unreadable is not None:
             place, self._unreadable = self._unreadable, None
             self._broken(place, "it is not JSON")
 
-    def end(self, name: str, kept: Head | None = None, *, cut_off: bool = False) -> Verification:
+    def end(self, name: str, kept: ChainHead | None = None, *, cut_off: bool = False) -> Verification:
         """What was found; `kept` is the last event by the file beside the audit, None without one."""
         if self._unreadable is not None and cut_off and (kept is None or kept.n <= self.last.n):
             self.notes.append(f"{self._unreadable}, the last one, was cut off while it was written")

@@ -17,7 +17,7 @@ from turnwise.conversation.participants import FIELDS
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard.guardrail import GUARDRAILS, Check, Guardrail
 from turnwise.guard.names import canonical_name
-from turnwise.guard.results import Correction, Detail, Outcome, PipelineResult, Status
+from turnwise.guard.results import Correction, Detail, GuardrailStatus, Outcome, PipelineResult
 from turnwise.guard.step import redacted
 
 VERSION: Final = 1  # of what is written; a later one may have other keys
@@ -113,7 +113,7 @@ class Recorder:
         result, details = event.result, event.details
         sides = event.participants
         if event.kind == CORRECTION:
-            unanswered = any(detail.status is Status.FAILED for _, detail in details)
+            unanswered = any(detail.status is GuardrailStatus.FAILED for _, detail in details)
             outcome: dict[str, Any] = {
                 "outcome": "unanswered" if unanswered else "corrected",
                 "would_block": any(detail.blocked for _, detail in details),
@@ -180,7 +180,7 @@ class Recorder:
 
     def _detail(self, detail: Detail) -> dict[str, Any]:
         shown: dict[str, Any] = {"status": str(detail.status), "seconds": round(detail.seconds, 7)}
-        if detail.status is not Status.EVALUATED or detail.found:
+        if detail.status is not GuardrailStatus.EVALUATED or detail.found:
             shown |= {"reason": self.redact(detail.reason), "blocked": detail.blocked, "found": detail.found}
             shown["action"] = None if detail.action is None else str(detail.action)
             shown["path"] = None if detail.path is None else str(detail.path)
@@ -303,7 +303,7 @@ class Redactor:
         for rail in self._rails:
             try:
                 found = rail.check(Check(text, Side.PROMPT, self._turn, self._conversation, "audit"))
-                text = redacted(text, Detail(Status.EVALUATED, redactions=found.redactions))
+                text = redacted(text, Detail(GuardrailStatus.EVALUATED, redactions=found.redactions))
             except Exception:  # noqa: BLE001 - a guardrail may be foreign code, and must not let a text through
                 return WITHHELD
         return text

@@ -24,9 +24,9 @@ from turnwise.clock import Clock, utc_now
 from turnwise.errors import GuardError
 from turnwise.guard.audit.chain import (
     TORN,
+    ChainHead,
     ChainReader,
     Erasing,
-    Head,
     Verification,
     Wanted,
     record_in,
@@ -57,10 +57,10 @@ class Erased(NamedTuple):
     unreached: tuple[str, ...] = ()
 
 
-class _Beside(NamedTuple):
+class _SidecarEntry(NamedTuple):
     """The last event by the file beside an audit, and the audit's size in bytes and inode at that time."""
 
-    head: Head
+    head: ChainHead
     size: int
     inode: int
 
@@ -81,7 +81,7 @@ class JsonLinesSink:
         self._key = secret()
         self._file: int | None = None
         self._beside: int | None = None
-        self._alone = Head()
+        self._alone = ChainHead()
         try:
             self._path = to_path(path, home=True)
             self._head_path = _head_of(self._path)
@@ -194,22 +194,22 @@ class JsonLinesSink:
             self._beside = None
         self._beside = os.open(self._head_path, os.O_RDWR | os.O_CREAT | _CLOEXEC, 0o600)
 
-    def _head(self, file: int) -> tuple[Head, bytes, int]:
+    def _head(self, file: int) -> tuple[ChainHead, bytes, int]:
         """The last event, what its line still lacks as an end, and how many bytes of a cut-off line follow it."""
         if self._beside is None:
             return self._alone, b"", 0
         beside, there = _read_beside(self._beside), os.fstat(file)
-        known = Head() if beside is None else beside.head
+        known = ChainHead() if beside is None else beside.head
         if there.st_size == 0 or (beside is not None and beside[1:] == (there.st_size, there.st_ino)):
             return known, b"", 0
         # Somebody was killed while he wrote, the file was written without a chain, or it is another one.
         whole, cut = _ends(self._path)
-        last = Head.of(record_in(cut)) if cut else None
+        last = ChainHead.of(record_in(cut)) if cut else None
         if last is not None:
             return last, b"\n", 0
-        return Head.of(record_in(whole)) or known, b"\n" if cut else b"", len(cut)
+        return ChainHead.of(record_in(whole)) or known, b"\n" if cut else b"", len(cut)
 
-    def _tell(self, file: int, head: Head) -> None:
+    def _tell(self, file: int, head: ChainHead) -> None:
         """Write down the last event; where that fails, the next writer reads the end of the file."""
         if self._beside is None:
             self._alone = head
@@ -276,7 +276,7 @@ class StoreSink:
     def _sealed(
         self, records: Sequence[Mapping[str, Any]], last: Mapping[str, Any] | None
     ) -> list[dict[str, Any]]:
-        return [one.record for one in sealed(records, Head.of(last) or Head(), self._key)]
+        return [one.record for one in sealed(records, ChainHead.of(last) or ChainHead(), self._key)]
 
     def verify(self, expected: str | None, first: int) -> Verification:
         """Verify the chain; arguments as for `verify_audit`."""
@@ -325,7 +325,7 @@ def files_of(path: Path) -> tuple[list[Path], list[Path]]:
         with other.open("rb") as file:
             record = next((record for line in file if (record := record_in(line)) is not None), None)
         if record is not None and "kind" in record:
-            found.append(((Head.of(record) or Head()).n, other))
+            found.append(((ChainHead.of(record) or ChainHead()).n, other))
         elif other.name.startswith(path.name):
             unread.append(other)
     return [other for _, other in sorted(found)], unread
@@ -360,11 +360,11 @@ def _private(path: Path, mode: int) -> IO[bytes]:
     return os.fdopen(file, "wb")
 
 
-def _read_beside(file: int) -> _Beside | None:
+def _read_beside(file: int) -> _SidecarEntry | None:
     os.lseek(file, 0, os.SEEK_SET)
     values = record_in(os.read(file, _HEAD_BYTES)) or {}
-    head = Head.of(values)
-    return None if head is None else _Beside(head, values.get("size", -1), values.get("inode", -1))
+    head = ChainHead.of(values)
+    return None if head is None else _SidecarEntry(head, values.get("size", -1), values.get("inode", -1))
 
 
 def _ends(path: Path) -> tuple[bytes, bytes]:

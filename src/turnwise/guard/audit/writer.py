@@ -208,14 +208,14 @@ class AuditWriter:
         block_seconds: float = 1.0,
         keep: timedelta | None = None,
     ) -> None:
-        def begin(sink: RecordSink | None) -> _Work:
+        def begin(sink: RecordSink | None) -> _WriterQueue:
             queue = EventQueue(when_full, most, characters, block_seconds)
-            return _Work(queue, open_sink, sink, record, path, clock, when_full, keep)
+            return _WriterQueue(queue, open_sink, sink, record, path, clock, when_full, keep)
 
         self._open_sink = open_sink
         self._path = path
         self._begin = begin
-        self._parents: list[_Work] = []
+        self._parents: list[_WriterQueue] = []
         self._start(open_sink())
         if hasattr(os, "register_at_fork"):
             forked = weakref.WeakMethod(self._forked)
@@ -265,7 +265,7 @@ class AuditWriter:
 
 
 @dataclass(eq=False)
-class _Work:
+class _WriterQueue:
     """A queue and the thread that empties it; apart from the writer, so that a forgotten one can be collected."""
 
     queue: EventQueue

@@ -13,7 +13,7 @@ from turnwise.errors import GuardError
 from turnwise.guard.finding import CLEAN, Cost, Finding, On
 from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.names import as_text
-from turnwise.guard.recognisers.shell import Command, Script, action_table, listed, what_lies_at
+from turnwise.guard.recognisers.shell import Script, ShellCommand, action_table, listed, what_lies_at
 from turnwise.linear_regex import LinearRegex
 
 Policy = Literal["allow", "ask", "deny"]
@@ -164,7 +164,7 @@ def _leaves(raw: str) -> Iterator[tuple[str, str | list[Any], Mapping[str, Any]]
                 waiting += [(key, one, {}) for one in value if isinstance(one, str)]
 
 
-def _of_command(command: Command) -> Iterator[tuple[str, str]]:
+def _of_command(command: ShellCommand) -> Iterator[tuple[str, str]]:
     name, words = command.name, command.words
     removes = name in listed("removers")
     recursive = command.has("-r", "-R", "--recursive", "-Recurse", "-recurse", "/s", "/S") or name == "shred"
@@ -196,7 +196,7 @@ def _of_command(command: Command) -> Iterator[tuple[str, str]]:
         yield "send", "mail"
 
 
-def _in_order(groups: Iterable[str], command: Command) -> bool:
+def _in_order(groups: Iterable[str], command: ShellCommand) -> bool:
     """Whether a command has one word of each group, in that order; options anywhere."""
     at, words = 1, [word if word[:1] == "-" else word.lower() for word in command.words]
     for group in groups:
@@ -211,7 +211,7 @@ def _in_order(groups: Iterable[str], command: Command) -> bool:
     return True
 
 
-def _uploads(command: Command) -> bool:
+def _uploads(command: ShellCommand) -> bool:
     name, words = command.name, command.words
     hosts = [word.partition("://")[2] or word for word in command.operands]
     if any(host.startswith(_LOCAL) for host in hosts):
@@ -256,7 +256,7 @@ def _tools() -> list[tuple[str, frozenset[str], frozenset[str]]]:
     ]
 
 
-def _statements(words: list[str], raw: str, commands: Iterable[Command]) -> Iterator[str]:
+def _statements(words: list[str], raw: str, commands: Iterable[ShellCommand]) -> Iterator[str]:
     """Arguments that a database runs."""
     known = not listed("sql_tools").isdisjoint(words)
     for key, value, _ in _leaves(raw):

@@ -23,7 +23,7 @@ from turnwise.guard.guardrails.drift_judging import (
     responder_session,
 )
 from turnwise.guard.guardrails.drift_second_look import SecondLook, Unanswered, When
-from turnwise.guard.guardrails.drift_speaker import Speakers, Trajectory
+from turnwise.guard.guardrails.drift_speaker import Speakers, TrajectoryOf
 from turnwise.guard.results import Detail
 from turnwise.guard.scorer import Scorer
 from turnwise.guard.turn_checks import DriftData, readable_checks
@@ -283,7 +283,7 @@ class Drift(Guardrail):
     def note(self, check: Check, said: Mapping[str, Detail]) -> None:
         """Let a prompt that another guardrail blocked speak against whoever wrote it."""
         if check.against and self._judge.memory is not None and check.kind is TextKind.INPUT:
-            person = person_of(check.turn, Trajectory.INITIATOR, check.person)
+            person = person_of(check.turn, TrajectoryOf.INITIATOR, check.person)
             check.stance = self._judge.memory.note(check, check.session_id, BLOCKED, person)
 
     def check(self, check: Check) -> Finding:
@@ -294,7 +294,7 @@ class Drift(Guardrail):
             since = self._held_since(check)
             return CLEAN if since is None else held(since)
         judge, turn = self._judge, check.turn
-        speaker = judge.speakers.of(check.conversation, Trajectory.INITIATOR)
+        speaker = judge.speakers.of(check.conversation, TrajectoryOf.INITIATOR)
         with speaker.lock:
             judge.catch_up(speaker, check, check.session_id)
             if turn.number > speaker.turns:
@@ -328,12 +328,12 @@ class Drift(Guardrail):
         return held_since(check, self._judge.name) if self.gave_way == "block" else None
 
 
-def trajectory_of_replies(judge: Judge, conversation: Conversation) -> Trajectory | None:
+def trajectory_of_replies(judge: Judge, conversation: Conversation) -> TrajectoryOf | None:
     """The trajectory that a text of the responder is part of; None where nobody asked for one."""
     if judge == "replies":
-        return Trajectory.REPLIES
+        return TrajectoryOf.REPLIES
     if judge in ("responder", "both") or (judge == "auto" and are_peers(conversation)):
-        return Trajectory.RESPONDER
+        return TrajectoryOf.RESPONDER
     return None
 
 

@@ -16,10 +16,10 @@ from turnwise.detectors import Detector, Signal
 from turnwise.errors import TurnwiseError
 from turnwise.guard.finding import CLEAN, Action, Finding, IfUnread, not_read
 from turnwise.guard.guardrail import Check
-from turnwise.guard.guardrails.drift_second_look import AFTERWARDS, LATER, Answer, Look, SecondLook
-from turnwise.guard.guardrails.drift_speaker import LATE, Speaker, Speakers, Trajectory, advanced
+from turnwise.guard.guardrails.drift_second_look import AFTERWARDS, LATER, JudgeAnswer, JudgedLook, SecondLook
+from turnwise.guard.guardrails.drift_speaker import LATE, Speaker, Speakers, TrajectoryOf, advanced
 from turnwise.guard.names import UNNAMED, canonical_name, digest_of, short_id
-from turnwise.guard.results import Correction, Detail, Status
+from turnwise.guard.results import Correction, Detail, GuardrailStatus
 from turnwise.guard.scorer import Scorer, SideScores
 from turnwise.guard.state.stores import Prefixed, key_of
 from turnwise.guard.turn_checks import DriftData, drift_in, kept_scores, readable_checks
@@ -81,7 +81,7 @@ class DriftSessions:
         session_id: str,
         key: str,
         told: TurnScores,
-        answer: Answer,
+        answer: JudgeAnswer,
         person: str,
     ) -> Stance | None:
         """Give a turn of a session the judge's scores; None where they can't be given any more."""
@@ -89,12 +89,12 @@ class DriftSessions:
         who, scaled = self._kept(states, person), self._scaled(told)
         return sessions.correct(kept_id, key, scaled, answer.to_dict(), person=who)
 
-    def answer(self, states: ChangesStates | None, session_id: str, key: str) -> Answer | None:
+    def answer(self, states: ChangesStates | None, session_id: str, key: str) -> JudgeAnswer | None:
         """What a judge that was asked by another process said of a turn; None where nothing is known."""
         sessions, kept_id = self._of(states, session_id)
         state = sessions.state(kept_id)
         turn = None if state is None or state.open is None else state.open.find(key)
-        return None if turn is None or turn.answer is None else Answer.from_dict(turn.answer)
+        return None if turn is None or turn.answer is None else JudgeAnswer.from_dict(turn.answer)
 
     def settle(self, states: ChangesStates | None, session_id: str, key: str) -> None:
         sessions, kept_id = self._of(states, session_id)
@@ -139,9 +139,9 @@ def sessions_of(session_id: str) -> tuple[str, str]:
     return session_id, short_id(f"{session_id}{_RESPONDER_MARK}")
 
 
-def person_of(turn: Turn, trajectory: Trajectory, unnamed: str) -> str:
+def person_of(turn: Turn, trajectory: TrajectoryOf, unnamed: str) -> str:
     """Who says the judged texts of a turn; `unnamed` stands for names that show nothing, empty for nobody."""
-    if trajectory is not Trajectory.INITIATOR:
+    if trajectory is not TrajectoryOf.INITIATOR:
         return ""
     person = canonical_name(turn.speaker)
     return canonical_name(unnamed) if person in UNNAMED else person
@@ -203,9 +203,9 @@ _LONGEST_REFUSED = 4_000
 _WAITING = 1_000  # findings that wait for the check of their turn at most
 
 _WHOSE = {
-    Trajectory.INITIATOR: "",
-    Trajectory.RESPONDER: "the responder's texts: ",
-    Trajectory.REPLIES: "the replies: ",
+    TrajectoryOf.INITIATOR: "",
+    TrajectoryOf.RESPONDER: "the responder's texts: ",
+    TrajectoryOf.REPLIES: "the replies: ",
 }
 """Begins a reason that is not about the initiator."""
 
@@ -282,7 +282,7 @@ class TurnJudge:
         return digest_of(f"{conversation.conversation_id}/{speaker.trajectory}/{number}")[:16]
 
     def _ask_later(
-        self, speaker: Speaker, check: Check, session_id: str, number: int, told: TurnScores, look: Look
+        self, speaker: Speaker, check: Check, session_id: str, number: int, told: TurnScores, look: JudgedLook
     ) -> None:
         """Have the judge asked once the check has ended; what it says corrects session and audit when it comes."""
         looks, chat, key = self.second_look, check.conversation, self._key(speaker, check.conversation, number)
@@ -295,7 +295,7 @@ class TurnJudge:
         trajectory, name = speaker.trajectory, speaker.name
         person = person_of(turn, trajectory, check.person)
 
-        def arrived(tell: Callable[[Correction], None], answer: Answer, seconds: float) -> None:
+        def arrived(tell: Callable[[Correction], None], answer: JudgeAnswer, seconds: float) -> None:
             after = TurnScores(number, {**told.scores, **answer.scores}, told.length)
             _, signal = advanced(self.detector, before, after)
             said = replace(look, path=LATER if answer.trouble else AFTERWARDS, trouble=answer.trouble)
@@ -305,7 +305,7 @@ class TurnJudge:
             data = replace(self._data(trajectory, name, after, signal), second_look=said.to_dict())
             reason = f"{_WHOSE[trajectory]}{signal.reason}; {said}" if signal.active else str(said)
             detail = Detail(
-                Status.FAILED if answer.trouble else Status.EVALUATED,
+                GuardrailStatus.FAILED if answer.trouble else GuardrailStatus.EVALUATED,
                 blocked=signal.active and not answer.trouble,
                 found=signal.active,
                 confidence=max((score.F for score in after.scores.values()), default=0.0),
@@ -330,21 +330,23 @@ class TurnJudge:
         looks, chat, memory = self.second_look, check.conversation, self.memory
         if looks is None:
             return []
-        answers: dict[int, Answer] = {}
+        answers: dict[int, JudgeAnswer] = {}
         overdue = speaker.overdue
         for number, asked in speaker.open.items():
             key, told = self._key(speaker, chat, number), speaker.told_of(number)
             known = None if memory is None else memory.answer(check.state, session_id, key)
             answer = looks.answers.take(chat, key) or known
             if answer is None and number in overdue:
-                answer = Answer(trouble=f"no answer for {LATE} turns")
+                answer = JudgeAnswer(trouble=f"no answer for {LATE} turns")
             if answer is None:
                 if not looks.answers.asked(chat, key) and self._waited(chat, asked, check.turn):
                     if looks.refused(speaker):
                         continue
                     speaker.wait_for(number, check.turn.number)
                     why = f"asked at turn {asked} by a process that has no answer"
-                    self._ask_later(speaker, check, session_id, number, told, Look(looks.judge.spec, why, LATER))
+                    self._ask_later(
+                        speaker, check, session_id, number, told, JudgedLook(looks.judge.spec, why, LATER)
+                    )
                 continue
             looks.answers.drop(chat, key)
             answers[number] = answer
@@ -393,7 +395,7 @@ class TurnJudge:
             speaker.said(max(0, number - 1 - _CATCH_UP))
         for before in range(speaker.turns + 1, number):
             turn = conversation.turn(before)
-            if speaker.trajectory is not Trajectory.INITIATOR:
+            if speaker.trajectory is not TrajectoryOf.INITIATOR:
                 if turn.response is None or turn.own_metadata.get(CHECKING_KEYS[Side.RESPONSE]) is True:
                     continue  # replies that are under check come by themselves
             elif turn.checks is None and turn.response is None:
@@ -463,7 +465,7 @@ class TurnJudge:
             reason, action = f"{whose}{signal.reason} (warned from {self.warn:.3f})", Action.WARN
         return Finding(action is not None, reason, confidence, action=action, data=data, stance=stance)
 
-    def _data(self, trajectory: Trajectory, name: str, told: TurnScores, signal: Signal) -> DriftData:
+    def _data(self, trajectory: TrajectoryOf, name: str, told: TurnScores, signal: Signal) -> DriftData:
         components = array("d")
         for score in told.scores.values():
             components.extend((score.T, score.I, score.F))
@@ -486,7 +488,7 @@ class Late:
     """An answer that came after the check of its turn; `fires` says whether the turn would have been blocked."""
 
     number: int
-    answer: Answer
+    answer: JudgeAnswer
     fires: bool
 
 
@@ -499,7 +501,7 @@ def _carried_over(finding: Finding, first: SideScores, settled: SideScores) -> F
     return replace(finding, found=True, reason=told, action=finding.action or Action.WARN)
 
 
-def _with_look(finding: Finding, look: Look) -> Finding:
+def _with_look(finding: Finding, look: JudgedLook) -> Finding:
     """The finding with what a second look came to; a text is blocked where that is asked for without one."""
     blocked = look.path == "block"
     reason = f"{finding.reason}; {look}" if finding.found or blocked else finding.reason
@@ -521,7 +523,7 @@ def _with_late(finding: Finding, late: Late) -> Finding:
     return replace(finding, found=True, reason=reason, action=finding.action if finding.found else Action.WARN)
 
 
-def _kept(turn: Turn, trajectory: Trajectory) -> Mapping[str, Score] | None:
+def _kept(turn: Turn, trajectory: TrajectoryOf) -> Mapping[str, Score] | None:
     """The scores that an earlier check kept with a turn; None where there are none that can be read."""
     try:
         return kept_scores(turn, str(trajectory))

@@ -1,6 +1,6 @@
 """The second look of ``drift``: a judge is asked about texts that the observer, as a screen, points at.
 
-A check waits for the answer, or ends at once, and the answer corrects it later (`Answers`).
+A check waits for the answer, or ends at once, and the answer corrects it later (`OpenQuestions`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from turnwise.deadline import current_deadline
 from turnwise.errors import GuardError, ObserverError, TurnwiseError
 from turnwise.guard.guardrails.drift_speaker import Speaker
 from turnwise.guard.scorer import Scorer, SideScores
-from turnwise.guard.threads import TookTooLongError, Workers
+from turnwise.guard.threads import TimedThreads, TookTooLongError
 from turnwise.observers.second_look import ASK_ABOVE, ask_above
 from turnwise.patterns import Evaluator, parse
 from turnwise.scoring import Score, TurnScores, from_triples, to_triples
@@ -34,20 +34,20 @@ When = Literal["inline", "afterwards"]
 LATER: Final = "later"  # the path of a second look that was not waited for
 AFTERWARDS: Final = "afterwards"  # the path of a second look that came after its check had ended
 
-_WORKERS: Final = Workers[SideScores]()
-_ASKING: Final = Workers[None]()
+_WORKERS: Final = TimedThreads[SideScores]()
+_ASKING: Final = TimedThreads[None]()
 _LOG = logging.getLogger("turnwise.guard")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class JudgeAnswer:
     """What the judge said of a turn; `trouble` is why it said nothing."""
 
     scores: Mapping[str, Score] = field(default_factory=dict)
     trouble: str = ""
 
     @classmethod
-    def of(cls, call: Callable[[], SideScores]) -> Answer:
+    def of(cls, call: Callable[[], SideScores]) -> JudgeAnswer:
         """Ask, and take whatever goes wrong for an answer."""
         try:
             said = call()
@@ -62,20 +62,20 @@ class Answer:
         return to_triples(self.scores)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Answer:
+    def from_dict(cls, data: Mapping[str, Any]) -> JudgeAnswer:
         return cls(from_triples(data))
 
 
-Arrived = Callable[[Answer, float], None]  # takes an answer, and the seconds that it took
+Arrived = Callable[[JudgeAnswer, float], None]  # takes an answer, and the seconds that it took
 
 
-class Answers:
+class OpenQuestions:
     """Questions under way in this process, and their answers until the speaker's next check takes them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._known = WeakKeyDictionary[Conversation, dict[str, Answer | None]]()
-        self._open: dict[object, Callable[[Answer], None]] = {}
+        self._known = WeakKeyDictionary[Conversation, dict[str, JudgeAnswer | None]]()
+        self._open: dict[object, Callable[[JudgeAnswer], None]] = {}
 
     def ask(self, conversation: Conversation, key: str, call: Callable[[], SideScores], arrived: Arrived) -> None:
         """Ask in a thread of its own, each question once; `arrived` is called there, or by `close`, but once."""
@@ -87,14 +87,14 @@ class Answers:
             known[key] = None
             self._open[ticket] = told
         try:
-            _ASKING.begin(lambda: self._end(ticket, Answer.of(call)))
+            _ASKING.begin(lambda: self._end(ticket, JudgeAnswer.of(call)))
         except TookTooLongError as error:
-            self._end(ticket, Answer(trouble=str(error)))
+            self._end(ticket, JudgeAnswer(trouble=str(error)))
 
     def asked(self, conversation: Conversation, key: str) -> bool:
         return key in self._known.get(conversation, {})
 
-    def take(self, conversation: Conversation, key: str) -> Answer | None:
+    def take(self, conversation: Conversation, key: str) -> JudgeAnswer | None:
         """The answer to a question, which is then let go of; None where there is none yet."""
         with self._lock:
             known = self._known.get(conversation, {})
@@ -113,16 +113,16 @@ class Answers:
         with self._lock:
             tickets = [*self._open]
         for ticket in tickets:
-            self._end(ticket, Answer(trouble="the guard was closed before it answered"))
+            self._end(ticket, JudgeAnswer(trouble="the guard was closed before it answered"))
 
-    def _end(self, ticket: object, answer: Answer) -> None:
+    def _end(self, ticket: object, answer: JudgeAnswer) -> None:
         with self._lock:
             arrived = self._open.pop(ticket, None)
         if arrived is not None:
             arrived(answer)
 
     def _arrive(
-        self, conversation: Conversation, key: str, arrived: Arrived, start: float, answer: Answer
+        self, conversation: Conversation, key: str, arrived: Arrived, start: float, answer: JudgeAnswer
     ) -> None:
         try:
             arrived(answer, perf_counter() - start)
@@ -136,7 +136,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class JudgedLook:
     """What a second look came to: `path` says what counts, `screen` is T, I, F of the screen, by principle."""
 
     judge: str
@@ -194,7 +194,7 @@ class SecondLook:
     most: int | None  # texts of a speaker; None for no limit
     pace: PerMinute
     when: When
-    answers: Answers = field(default_factory=Answers)
+    answers: OpenQuestions = field(default_factory=OpenQuestions)
 
     @classmethod
     def of(
@@ -228,13 +228,13 @@ class SecondLook:
         asked = Scorer(judge, screen.context, screen.principles)
         return cls(screen, asked, rule, wait, unanswered, most, PerMinute(a_minute), when)
 
-    def wanted(self, speaker: Speaker, told: TurnScores, given: SideScores) -> Look | None:
+    def wanted(self, speaker: Speaker, told: TurnScores, given: SideScores) -> JudgedLook | None:
         """What is to be asked of a text, counted as asked; with trouble where no more may be, None for nothing."""
         held = speaker.rule_holds(self.rule, told)
         if not (held or given.unread or given.failures):
             return None
         before = {name: (score.T, score.I, score.F) for name, score in given.scores.items()}
-        look = Look(self.judge.spec, self._why(given, held=held), "judge", screen=before)
+        look = JudgedLook(self.judge.spec, self._why(given, held=held), "judge", screen=before)
         trouble = self.refused(speaker)
         return replace(look, path=self.unanswered, trouble=trouble) if trouble else look
 
@@ -248,8 +248,8 @@ class SecondLook:
         return ""
 
     def look(
-        self, look: Look, given: SideScores, earlier: Sequence[Turn], turn: Turn, side: Side
-    ) -> tuple[SideScores, Look]:
+        self, look: JudgedLook, given: SideScores, earlier: Sequence[Turn], turn: Turn, side: Side
+    ) -> tuple[SideScores, JudgedLook]:
         """The scores that count once the judge was asked; an ObserverError where the text is to be held."""
         if look.trouble:
             return self._silent(given, look, look.trouble)
@@ -271,7 +271,7 @@ class SecondLook:
             return f"{self.screen.spec} F {highest:.2f}, asked where {self.rule.expression}"
         return f"{self.screen.spec} does not read {given.unread}" if given.unread else f"{self.screen.spec} failed"
 
-    def _silent(self, given: SideScores, look: Look, trouble: str) -> tuple[SideScores, Look]:
+    def _silent(self, given: SideScores, look: JudgedLook, trouble: str) -> tuple[SideScores, JudgedLook]:
         """What counts where the judge was to be asked and said nothing."""
         if self.unanswered == "hold":
             raise ObserverError(f"no second look of {self.judge.spec}: {trouble}")

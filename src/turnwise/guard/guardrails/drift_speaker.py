@@ -46,7 +46,7 @@ LATE: Final = 16  # turns of a speaker over which an answer may be late; then th
 _VERSION: Final = 1  # version of what `Speakers.park` writes
 
 
-class Trajectory(StrEnum):
+class TrajectoryOf(StrEnum):
     """Whose texts make a trajectory, and as what they are read."""
 
     INITIATOR = "initiator"
@@ -60,12 +60,12 @@ class Trajectory(StrEnum):
 
     @property
     def side(self) -> Side:
-        return Side.PROMPT if self is Trajectory.INITIATOR else Side.RESPONSE
+        return Side.PROMPT if self is TrajectoryOf.INITIATOR else Side.RESPONSE
 
     @property
     def read_as(self) -> Side:
         """The side as which the observer reads the texts."""
-        return Side.RESPONSE if self is Trajectory.REPLIES else Side.PROMPT
+        return Side.RESPONSE if self is TrajectoryOf.REPLIES else Side.PROMPT
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class Heard:
 
 
 @dataclass(slots=True)
-class Taken:
+class AbsorbedTurn:
     """A turn as it was taken in, with its texts then (None where that was elsewhere, so they are read again)."""
 
     turn: Turn
@@ -110,7 +110,7 @@ class Taken:
 
 
 @dataclass(slots=True)
-class Judged:
+class JudgedTurn:
     """A turn as the detector was told of it, and whether it fired."""
 
     told: TurnScores
@@ -120,7 +120,7 @@ class Judged:
         return [self.told.turn, self.told.length, to_triples(self.told.scores), self.fired]
 
     @classmethod
-    def from_list(cls, values: list[Any]) -> Judged:
+    def from_list(cls, values: list[Any]) -> JudgedTurn:
         number, length, triples, fired = values
         return cls(TurnScores(number, from_triples(triples), length), fired)
 
@@ -130,7 +130,7 @@ class Later:
     """While answers about the `open` turns are to come: the detector's state before the first, and all since."""
 
     before: State
-    judged: list[Judged] = field(default_factory=list)
+    judged: list[JudgedTurn] = field(default_factory=list)
     open: dict[int, int] = field(default_factory=dict)  # the turn at whose check each was last asked about
 
     def to_dict(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class Later:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Later:
         opened = {int(number): asked for number, asked in data["open"].items()}
-        return cls(data["from"], [Judged.from_list(one) for one in data["turns"]], opened)
+        return cls(data["from"], [JudgedTurn.from_list(one) for one in data["turns"]], opened)
 
 
 class Speaker:
@@ -155,7 +155,7 @@ class Speaker:
         scorer: Scorer,
         detector: Detector,
         conversation_id: str,
-        trajectory: Trajectory = Trajectory.INITIATOR,
+        trajectory: TrajectoryOf = TrajectoryOf.INITIATOR,
         name: str = "",
     ) -> None:
         self.conversation_id = short_id(conversation_id)
@@ -172,7 +172,7 @@ class Speaker:
         self._later: Later | None = None
         self._heard = Heard(scorer.session(conversation_id))
         self._blocked_at = 0
-        self._recent: dict[int, Taken] = {}
+        self._recent: dict[int, AbsorbedTurn] = {}
 
     def said(self, number: int) -> None:
         """Count the turns up to one as taken in."""
@@ -184,7 +184,7 @@ class Speaker:
         """What the detector says of one more turn."""
         self._detected, signal = advanced(self._detector, self._detected, told)
         if self._later is not None:
-            self._later.judged.append(Judged(told, signal.active))
+            self._later.judged.append(JudgedTurn(told, signal.active))
         return signal
 
     # What a second look was asked
@@ -261,7 +261,7 @@ class Speaker:
 
     def score(self, turn: Turn, text: str | None = None) -> SideScores:
         """Take the next turn in and score its judged text, read as `text`; it was said even if that fails."""
-        of_initiator = self.trajectory is Trajectory.INITIATOR
+        of_initiator = self.trajectory is TrajectoryOf.INITIATOR
         prompt, response = turn.prompt, turn.response
         if text is not None:
             prompt, response = (text, response) if of_initiator else (prompt, text)
@@ -274,7 +274,7 @@ class Speaker:
             for known in (self._heard, *(taken.before for taken in self._recent.values())):
                 known.drop_blocked()
         heard = self._heard
-        self._recent[turn.number] = Taken(turn, heard.copy(), prompt, response)
+        self._recent[turn.number] = AbsorbedTurn(turn, heard.copy(), prompt, response)
         if len(self._recent) > KEPT:
             del self._recent[next(iter(self._recent))]
         self._listen(heard, turn.number, prompt)
@@ -291,7 +291,7 @@ class Speaker:
         taken = self._recent.get(turn.number)
         if taken is None or taken.before.passed is None:
             return given
-        of_initiator = self.trajectory is Trajectory.INITIATOR
+        of_initiator = self.trajectory is TrajectoryOf.INITIATOR
         prompt, response = (text, None) if of_initiator else (taken.prompt or "", text)
         read, side = self._as_judged(turn, prompt, response), self.trajectory.read_as
         before = Heard(taken.before.passed.copy())
@@ -325,7 +325,7 @@ class Speaker:
 
     def follow(self) -> None:
         """Read the last `KEPT` turns again as they stand now: what reached nobody left out, blocked tries kept."""
-        of_initiator = self.trajectory is Trajectory.INITIATOR
+        of_initiator = self.trajectory is TrajectoryOf.INITIATOR
         heard: Heard | None = None
         for taken in self._recent.values():
             turn = taken.turn
@@ -358,17 +358,17 @@ class Speaker:
     def as_heard(self, turn: Turn) -> list[Turn]:
         """An earlier turn as whoever has read nothing yet hears it: without a reply that reached nobody."""
         response = None if turn.response is None or turn.withheld(Side.RESPONSE) else turn.response
-        if self.trajectory is Trajectory.RESPONDER and response is None:
+        if self.trajectory is TrajectoryOf.RESPONDER and response is None:
             return [Turn(2 * turn.number - 1, "", turn.prompt)] if turn.prompt.strip() else []
         return self.under_check(
-            turn, turn.prompt if self.trajectory is Trajectory.INITIATOR else response or "", response
+            turn, turn.prompt if self.trajectory is TrajectoryOf.INITIATOR else response or "", response
         )
 
     def under_check(self, turn: Turn, text: str, response: str | None = None) -> list[Turn]:
         """A turn with its judged text, and before it what the initiator said where that is a turn of its own."""
-        if self.trajectory is Trajectory.INITIATOR:
+        if self.trajectory is TrajectoryOf.INITIATOR:
             return [readable(Turn(turn.number, text, response))]
-        if self.trajectory is Trajectory.REPLIES:
+        if self.trajectory is TrajectoryOf.REPLIES:
             return [readable(Turn(turn.number, turn.prompt, text or None))]
         said = [Turn(2 * turn.number - 1, "", turn.prompt)] if turn.prompt.strip() else []
         return [readable(one) for one in (*said, Turn(2 * turn.number, text))]
@@ -426,7 +426,7 @@ class Speaker:
         passed = None if size_passed is None else self._scorer.session(name, rest[size:end])
         self._heard, self._blocked_at = Heard(self._scorer.session(name, rest[:size]), passed), blocked_at
         for number in recent:
-            self._recent[number] = Taken(conversation.turn(number), self._heard, None, None)
+            self._recent[number] = AbsorbedTurn(conversation.turn(number), self._heard, None, None)
         self.follow()
         return rest[end:]
 
@@ -439,12 +439,12 @@ class Speaker:
 
     def _listen(self, heard: Heard, number: int, prompt: str) -> None:
         """Hear what the initiator said before a text of the responder."""
-        if self.trajectory is Trajectory.RESPONDER and prompt.strip():
+        if self.trajectory is TrajectoryOf.RESPONDER and prompt.strip():
             heard.hear(Turn(2 * number - 1, "", prompt))
 
     def _as_judged(self, turn: Turn, prompt: str, response: str | None) -> Turn:
         """A turn as the observer reads it; of the responder every text, said or heard, is a turn by itself."""
-        if self.trajectory is Trajectory.RESPONDER:
+        if self.trajectory is TrajectoryOf.RESPONDER:
             return Turn(2 * turn.number, response or "")
         if prompt == turn.prompt and response == turn.response:
             return turn
@@ -452,7 +452,7 @@ class Speaker:
 
     def _left_out(self, turn: Turn) -> bool:
         """Whether the judged text of a turn was blocked and reached nobody."""
-        if self.trajectory is Trajectory.INITIATOR:
+        if self.trajectory is TrajectoryOf.INITIATOR:
             return turn.response is None and turn.blocked(Side.PROMPT)
         return turn.blocked(Side.RESPONSE) and turn.own_metadata.get(CHECKING_KEYS[Side.RESPONSE]) is not True
 
@@ -465,10 +465,10 @@ class Speakers:
         self._detector = detector
         named = (scorer.spec, scorer.info.version, scorer.context, scorer.principles, detector_name)
         self._fingerprint = digest_of(repr(named))[:8]
-        self._known = WeakKeyDictionary[Conversation, dict[Trajectory, Speaker]]()
+        self._known = WeakKeyDictionary[Conversation, dict[TrajectoryOf, Speaker]]()
         self._adding = threading.Lock()
 
-    def of(self, conversation: Conversation, trajectory: Trajectory) -> Speaker:
+    def of(self, conversation: Conversation, trajectory: TrajectoryOf) -> Speaker:
         """The speaker of a trajectory, at the beginning where nobody asked before."""
         known = self._known.get(conversation)
         speaker = None if known is None else known.get(trajectory)
@@ -496,17 +496,17 @@ class Speakers:
         if written_for != self._fingerprint:
             self._known.pop(conversation, None)
             return
-        found: dict[Trajectory, Speaker] = {}
+        found: dict[TrajectoryOf, Speaker] = {}
         for head in heads:
             trajectory, *place = head
-            speaker = self._fresh(conversation, Trajectory(trajectory))
+            speaker = self._fresh(conversation, TrajectoryOf(trajectory))
             rest = speaker.resume(conversation, place, rest)
             found[speaker.trajectory] = speaker
         with self._adding:
             self._known.setdefault(conversation, {}).update(found)
 
-    def _fresh(self, conversation: Conversation, trajectory: Trajectory) -> Speaker:
-        of_initiator = trajectory is Trajectory.INITIATOR
+    def _fresh(self, conversation: Conversation, trajectory: TrajectoryOf) -> Speaker:
+        of_initiator = trajectory is TrajectoryOf.INITIATOR
         name = conversation.initiator if of_initiator else conversation.responder
         return Speaker(self._scorer, self._detector, conversation.conversation_id, trajectory, name)
 

@@ -19,7 +19,7 @@ from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.names import digest_of
 from turnwise.guard.recognisers.hidden_text import plain_texts
 from turnwise.guard.recognisers.phrases import shipped_words
-from turnwise.guard.results import Detail, Status
+from turnwise.guard.results import Detail, GuardrailStatus
 from turnwise.guard.state.stores import Prefixed, key_of
 from turnwise.linear_regex import WORD, LinearRegex
 from turnwise.sessions import MemoryStateStore, StateStore
@@ -222,7 +222,7 @@ class Probing(Guardrail):
         blocked = any(
             name == self._name or (name in self.of and detail.confidence >= self.near)
             for name, detail in said.items()
-            if detail.would_block and detail.status is Status.EVALUATED
+            if detail.would_block and detail.status is GuardrailStatus.EVALUATED
         )
         if paused or not (blocked or confidence >= self.near):
             return
@@ -260,10 +260,10 @@ class Probing(Guardrail):
 
     def _confidence(self, said: Mapping[str, Detail]) -> float:
         of = (said[name] for name in self.of if name in said)
-        return max((one.confidence for one in of if one.status is Status.EVALUATED), default=0.0)
+        return max((one.confidence for one in of if one.status is GuardrailStatus.EVALUATED), default=0.0)
 
     def _unread(self, said: Mapping[str, Detail]) -> bool:
-        return any(name in said and said[name].status is Status.NOT_READ for name in self.of)
+        return any(name in said and said[name].status is GuardrailStatus.NOT_READ for name in self.of)
 
 
 def _time(at: int) -> str:

@@ -9,7 +9,14 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from turnwise._support.bounded import read_json
-from turnwise.conversation.message_entries import TEXT_PARTS, Entry, Role, is_thinking, read_calls, read_results
+from turnwise.conversation.message_entries import (
+    TEXT_PARTS,
+    MessageEntry,
+    Role,
+    is_thinking,
+    read_calls,
+    read_results,
+)
 from turnwise.guard.names import short_id
 from turnwise.sessions.state_store import StateKind
 
@@ -21,19 +28,19 @@ _OURS: Final = frozenset({Role.SYSTEM, Role.DEVELOPER})
 _NOTED: Final = 5  # messages that were never seen as output of which the places are kept; of more the number alone
 
 
-class View(NamedTuple):
+class CallerView(NamedTuple):
     """Whether a caller keeps texts `sent` to the model, and texts `said` by it, as they were before redaction."""
 
     sent: bool
     said: bool
 
 
-VIEWS: Final = (View(True, True), View(False, False), View(True, False), View(False, True))
+VIEWS: Final = (CallerView(True, True), CallerView(False, False), CallerView(True, False), CallerView(False, True))
 """All ways to keep it; a message has a digest in each, and most often all four are one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ChainedMessage:
     """What one message says, as far as it counts for the chain."""
 
     role: str
@@ -72,12 +79,12 @@ def root_of(*scope: str) -> str:
     return sha256(json.dumps(["turnwise", *scope]).encode("ascii")).hexdigest()[:_DIGITS]
 
 
-def chain_of(entries: Iterable[Entry]) -> list[Said]:
+def chain_of(entries: Iterable[MessageEntry]) -> list[ChainedMessage]:
     """What the messages of a list say, without those of who runs the model."""
     return [_said(entry, place) for place, entry in enumerate(entries) if entry.role not in _OURS]
 
 
-def _said(entry: Entry, place: int) -> Said:
+def _said(entry: MessageEntry, place: int) -> ChainedMessage:
     results, calls = [one.text for one in read_results(entry.raw)], list(read_calls(entry.raw))
     spoken = entry.text is not None and entry.role in (Role.USER, Role.ASSISTANT)
     role = str(Role.TOOL if entry.role is Role.FUNCTION else entry.role)
@@ -85,7 +92,7 @@ def _said(entry: Entry, place: int) -> Said:
     told = [*(("text",) if spoken else ()), *(f"call:{call.name}" for call in calls)]
     told += [f"name:{entry.raw['name']}"] if entry.raw.get("name") else []
     unread = _unread(entry.raw)
-    return Said(role, texts, (*told, unread) if unread else tuple(told), place)
+    return ChainedMessage(role, texts, (*told, unread) if unread else tuple(told), place)
 
 
 def _unread(raw: Any) -> str:
@@ -109,7 +116,7 @@ def plain_text(text: str) -> str:
     return text.strip()
 
 
-class Checked(NamedTuple):
+class MessageCheck(NamedTuple):
     """One check of a message, as its turn keeps it."""
 
     kind: str
@@ -118,7 +125,7 @@ class Checked(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainLink:
     """Where a conversation stood after a message."""
 
     conversation_id: str  # empty before the first message of a chain
@@ -126,7 +133,7 @@ class Link:
     steps: int  # calls and results of tools in the turn so far
     spoken: bool  # the response of the turn was given
     views: tuple[str, ...]  # its digests, one for each of `VIEWS`
-    checked: tuple[Checked, ...] = ()  # of the message, and of results right before it
+    checked: tuple[MessageCheck, ...] = ()  # of the message, and of results right before it
     depth: int = 0  # messages so far
     forged: int = 0  # those of the model's that were never seen as output
     noted: tuple[int, ...] = ()  # the first of these, by index in the chain
@@ -134,7 +141,7 @@ class Link:
     clean: bool = True  # everything so far went on as it was sent
 
     @classmethod
-    def root(cls, digest: str, conversation_id: str = "") -> Link:
+    def root(cls, digest: str, conversation_id: str = "") -> ChainLink:
         """Where a chain begins."""
         return cls(conversation_id, 0, 0, False, (digest,) * len(VIEWS))
 
@@ -143,7 +150,7 @@ class Link:
         """The digest that names it."""
         return self.views[0]
 
-    def then(self, said: Said, texts: Sequence[str] | None = None, *, seen: bool = True) -> Link:
+    def then(self, said: ChainedMessage, texts: Sequence[str] | None = None, *, seen: bool = True) -> ChainLink:
         """Where it stands after one more message; `texts` may go on of it, `seen` is that a check has read it."""
         on = said.texts if texts is None else tuple(texts)
         views = tuple(
@@ -167,7 +174,7 @@ class Link:
         )
 
 
-def _dump(link: Link) -> bytes:
+def _dump(link: ChainLink) -> bytes:
     values = [
         *(link.conversation_id, link.turn, link.steps, link.spoken, list(dict.fromkeys(link.views))),
         [link.views.index(view) for view in link.views],
@@ -176,19 +183,19 @@ def _dump(link: Link) -> bytes:
     return json.dumps(values, separators=(",", ":")).encode("ascii")
 
 
-def _load(data: bytes, key: str, version: int) -> Link:
+def _load(data: bytes, key: str, version: int) -> ChainLink:
     values = read_json(data.decode("ascii"))
     name, turn, steps, spoken, digests, at, checked, depth, forged, noted, before, clean = values
     if len(at) != len(VIEWS) or turn < 0 or depth < 0:
         raise ValueError(f"{len(at)} views of turn {turn}")
     known = dict(zip(dict.fromkeys(at), digests, strict=True))
-    return Link(
+    return ChainLink(
         name,
         turn,
         steps,
         spoken,
         tuple(known[index] for index in at),
-        checked=tuple(Checked(*one) for one in checked),
+        checked=tuple(MessageCheck(*one) for one in checked),
         depth=depth,
         forged=forged,
         noted=tuple(noted),

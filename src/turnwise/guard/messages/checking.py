@@ -8,12 +8,19 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from turnwise.conversation import Conversation, Role, from_messages
-from turnwise.conversation.message_entries import Entry, has_results, read_calls, read_results, unread
+from turnwise.conversation.message_entries import MessageEntry, has_results, read_calls, read_results, unread
 from turnwise.conversation.message_formats import OPENAI, messages_of_turn
 from turnwise.conversation.tool_log import ToolLog
 from turnwise.errors import ConversationError, GuardError, SessionError, StateError
 from turnwise.guard.finding import TextKind
-from turnwise.guard.messages.lists import Found, ListedTexts, MessageLists, MovedError, Place, PlacedText
+from turnwise.guard.messages.lists import (
+    ListedTexts,
+    ListPlace,
+    ListPosition,
+    MessageLists,
+    MovedError,
+    PlacedText,
+)
 from turnwise.guard.results import PipelineResult, joined
 from turnwise.guard.running import refused
 from turnwise.guard.setup import Setup
@@ -56,7 +63,7 @@ class LastText(NamedTuple):
 class LastTexts(NamedTuple):
     """What came last in a list: all messages, the index of the first that came last, the texts of these."""
 
-    entries: list[Entry]
+    entries: list[MessageEntry]
     first: int
     texts: list[LastText]
 
@@ -108,11 +115,11 @@ def before_last(messages: Sequence[Mapping[str, Any]], last: LastTexts) -> Conve
     return conversation
 
 
-def _only_results(entry: Entry) -> bool:
+def _only_results(entry: MessageEntry) -> bool:
     return has_results(entry.raw) and (entry.role is not Role.USER or entry.text is None)
 
 
-def _names_in(entries: Sequence[Entry]) -> set[str]:
+def _names_in(entries: Sequence[MessageEntry]) -> set[str]:
     """All names in a list of messages; those before the last ones may have been seen by no check."""
     plain = {"role", "content"}
     named = [
@@ -143,7 +150,7 @@ _PLACES = 20
 def check_last(
     setup: Setup,
     messages: Sequence[Mapping[str, Any]],
-    named: Named,
+    named: ListClaim,
     given: Mapping[str, Any],
     *,
     here: bool = True,
@@ -156,7 +163,7 @@ def check_last(
     return _found(setup, lists, messages, last, named, given, here=here)
 
 
-class Named(NamedTuple):
+class ListClaim(NamedTuple):
     """What a caller says of the place of a list of messages; see `GuardrailPipeline.check_messages`."""
 
     conversation_id: str | None = None
@@ -171,7 +178,7 @@ class Named(NamedTuple):
         return self.conversation_id if self.conversation is None else self.conversation.conversation_id
 
 
-def _lists(setup: Setup, named: Named) -> MessageLists | None:
+def _lists(setup: Setup, named: ListClaim) -> MessageLists | None:
     """What finds conversations by lists of messages; None where each list stands by itself."""
     if setup.lists is None and any(named[:3]):
         raise GuardError(
@@ -185,7 +192,7 @@ def _lists(setup: Setup, named: Named) -> MessageLists | None:
     return setup.lists
 
 
-def _scope(session_id: str | None, named: Named) -> tuple[str | None, str | None]:
+def _scope(session_id: str | None, named: ListClaim) -> tuple[str | None, str | None]:
     return None if session_id is None else checked_session(session_id), named.scope
 
 
@@ -194,7 +201,7 @@ def _found(
     lists: MessageLists,
     messages: Sequence[Mapping[str, Any]],
     last: LastTexts,
-    named: Named,
+    named: ListClaim,
     kwargs: Mapping[str, Any],
     *,
     here: bool,
@@ -206,7 +213,7 @@ def _found(
     for _ in range(_PLACES):
         try:
             find = partial(lists.find, listed, named.name, scope, named.after)
-            found: Found = yield from done(find, here=here)
+            found: ListPosition = yield from done(find, here=here)
             if found.retry is not None:
                 return (yield from _again(setup, found.retry, found.chat, kwargs, start, here=here))
             assert found.place is not None
@@ -248,7 +255,7 @@ def _several(
 
 
 def _in_process(
-    setup: Setup, text: LastText, place: Place, index: int, kwargs: Mapping[str, Any], *, here: bool
+    setup: Setup, text: LastText, place: ListPlace, index: int, kwargs: Mapping[str, Any], *, here: bool
 ) -> CheckRun:
     """Check a text of a conversation that is in this process alone."""
     assert setup.lists is not None
@@ -286,7 +293,7 @@ def open_listed_stream(
     messages: Sequence[Mapping[str, Any]],
     session_id: str | None,
     metadata: Mapping[str, Any] | None,
-    named: Named,
+    named: ListClaim,
     *,
     here: bool = True,
 ) -> Generator[Any, Any, Opened]:
@@ -298,7 +305,7 @@ def open_listed_stream(
         assert lists is not None
         try:
             find = partial(lists.find, listed, named.name, scope, named.after)
-            found: Found = yield from done(find, here=here)
+            found: ListPosition = yield from done(find, here=here)
             assert found.place is not None
             found.place.enter(0)
         except MovedError:

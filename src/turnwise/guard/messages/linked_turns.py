@@ -8,13 +8,13 @@ from typing import Any
 from uuid import uuid4
 
 from turnwise.conversation import Conversation, Role, Side, Turn
-from turnwise.conversation.message_entries import Entry, read_calls, read_results
+from turnwise.conversation.message_entries import MessageEntry, read_calls, read_results
 from turnwise.conversation.message_formats import messages_of_turn
 from turnwise.conversation.tool_log import CALLS, RESULTS, ToolCall, ToolLog
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY, OPENAI_KEY
 from turnwise.guard.finding import TextKind
-from turnwise.guard.messages.chain import Checked, Link
-from turnwise.guard.results import PipelineResult, Status, joined
+from turnwise.guard.messages.chain import ChainLink, MessageCheck
+from turnwise.guard.results import GuardrailStatus, PipelineResult, joined
 from turnwise.guard.step import UNREAD
 from turnwise.guard.turn_checks import TextCheck, TurnChecks, readable_checks
 
@@ -22,7 +22,7 @@ FORKED = "forked_from"
 """Key of a conversation's metadata that says of which turn of which conversation it is a fork."""
 
 
-def is_latest(chat: Conversation, link: Link, entries: Iterable[Entry] = ()) -> bool:
+def is_latest(chat: Conversation, link: ChainLink, entries: Iterable[MessageEntry] = ()) -> bool:
     """Whether nothing let through comes after a place, but for `entries`, which `absorb` may have taken in."""
     if link.turn > chat.get_turn_count():
         return False
@@ -48,7 +48,7 @@ def is_latest(chat: Conversation, link: Link, entries: Iterable[Entry] = ()) -> 
     )
 
 
-def absorb(chat: Conversation, entries: Iterable[Entry], link: Link, *, fresh: bool = False) -> None:
+def absorb(chat: Conversation, entries: Iterable[MessageEntry], link: ChainLink, *, fresh: bool = False) -> None:
     """Make messages after `link` parts of a conversation, made for them where `fresh`; again is harmless."""
     number = link.turn or None
     for entry in entries:
@@ -77,7 +77,7 @@ def _answered(chat: Conversation, text: str, number: int | None, *, fresh: bool)
     return turn.number
 
 
-def fork(chat: Conversation | None, link: Link, entries: Sequence[Entry], name: str) -> Conversation:
+def fork(chat: Conversation | None, link: ChainLink, entries: Sequence[MessageEntry], name: str) -> Conversation:
     """A conversation that shares the turns up to a place with `chat`, if any, and then goes its own way."""
     if chat is None:
         made = Conversation(conversation_id=name or None)
@@ -98,7 +98,7 @@ def fork(chat: Conversation | None, link: Link, entries: Sequence[Entry], name: 
     return made
 
 
-def _cut(turn: Turn, link: Link) -> None:
+def _cut(turn: Turn, link: ChainLink) -> None:
     """Take from a turn what came after a place."""
     turn.own_metadata.pop(ATTEMPTS_KEY, None)
     if not link.spoken:
@@ -124,11 +124,11 @@ def _cut(turn: Turn, link: Link) -> None:
             del turn.own_metadata[GUARD_KEY]
 
 
-def check_of(turn: Turn, result: PipelineResult) -> Checked:
+def check_of(turn: Turn, result: PipelineResult) -> MessageCheck:
     """What tells the check of a text from others of its turn."""
     kind = result.pipeline_type
     record = _find(readable_checks(turn.checks, turn.number), kind, result.call_id or "")
-    return Checked(str(kind), result.call_id or "", record.timestamp.isoformat() if record else "")
+    return MessageCheck(str(kind), result.call_id or "", record.timestamp.isoformat() if record else "")
 
 
 def _find(record: TurnChecks | None, kind: str, call_id: str) -> TextCheck | None:
@@ -141,7 +141,7 @@ def _find(record: TurnChecks | None, kind: str, call_id: str) -> TextCheck | Non
     return (record.tool_calls if kind == TextKind.TOOL_CALL else record.tool_results).get(call_id)
 
 
-def recorded(chat: Conversation, link: Link) -> PipelineResult | None:
+def recorded(chat: Conversation, link: ChainLink) -> PipelineResult | None:
     """What the checks of a message said, by the record; None where one is missing or failed."""
     if not link.checked or link.turn > chat.get_turn_count():
         return None
@@ -153,7 +153,7 @@ def recorded(chat: Conversation, link: Link) -> PipelineResult | None:
             beside = () if record is None else record.texts.values()
             check = next((text for text in beside if text.timestamp.isoformat() == one.time), None)
         if check is None or any(
-            name != UNREAD and detail.status is Status.FAILED for name, detail in check.details.items()
+            name != UNREAD and detail.status is GuardrailStatus.FAILED for name, detail in check.details.items()
         ):
             return None
         text = _text(turn, one)
@@ -163,7 +163,7 @@ def recorded(chat: Conversation, link: Link) -> PipelineResult | None:
     return (results[0] if len(results) == 1 else joined(results)).replaced(place=link.place)
 
 
-def _text(turn: Turn, check: Checked) -> str | None:
+def _text(turn: Turn, check: MessageCheck) -> str | None:
     if check.kind == TextKind.INPUT:
         return turn.prompt
     if check.kind == TextKind.TOOL_CALL:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from turnwise.conversation import Conversation, Role, Side
-from turnwise.conversation.message_entries import Entry, read_calls
+from turnwise.conversation.message_entries import MessageEntry, read_calls
 from turnwise.conversation.message_formats import OPENAI, messages_of_turn
 from turnwise.errors import StateError
-from turnwise.guard.messages.chain import LINK, Checked, Link, Said, chain_of, root_of
+from turnwise.guard.messages.chain import LINK, ChainedMessage, ChainLink, MessageCheck, chain_of, root_of
 from turnwise.guard.messages.linked_turns import absorb, check_of, fork, is_latest, recorded
 from turnwise.guard.results import PipelineResult
-from turnwise.guard.state.stores import Work
+from turnwise.guard.state.stores import StateTransaction
 from turnwise.sessions.state_store import StateStore
 
 if TYPE_CHECKING:
@@ -33,24 +33,24 @@ _SHOWN: Final = 5  # messages that were never seen as output of which the places
 class ListedTexts(NamedTuple):
     """A list of messages, ready to be looked up, without those of who runs the model."""
 
-    said: Sequence[Said]
-    entries: Sequence[Entry]
+    said: Sequence[ChainedMessage]
+    entries: Sequence[MessageEntry]
     first: int  # so many come before those to check
     texts: Sequence[LastText]  # to be checked, in order
 
     @classmethod
-    def of(cls, entries: Sequence[Entry], first: int, texts: Sequence[LastText]) -> ListedTexts:
+    def of(cls, entries: Sequence[MessageEntry], first: int, texts: Sequence[LastText]) -> ListedTexts:
         """The same from all messages of a list; `first` is the index of the first one to check."""
         said = chain_of(entries)
         return cls(said, [entries[one.place] for one in said], sum(one.place < first for one in said), texts)
 
 
-class Found(NamedTuple):
+class ListPosition(NamedTuple):
     """Where a list stands: for a retry what the record says, else the place of what is to be checked."""
 
     chat: Conversation
     retry: PipelineResult | None
-    place: Place | None
+    place: ListPlace | None
     texts: Sequence[LastText]
 
 
@@ -78,7 +78,7 @@ class MessageLists:
         conversation_id: str | None = None,
         scope: Sequence[str | None] = (),
         after: str | None = None,
-    ) -> Found:
+    ) -> ListPosition:
         """Find where a list stands; a MovedError where another check went on with the conversation meanwhile."""
         root = self._root(conversation_id, scope, after)
         digests = [root.place]
@@ -95,13 +95,13 @@ class MessageLists:
             if known == whole and chat is not None and listed.first < whole:
                 retry = recorded(chat, link)
                 if retry is not None:
-                    return Found(chat, retry, None, ())
+                    return ListPosition(chat, retry, None, ())
                 continue
             at = known
             if not known and conversation_id is not None and chat is not None:
                 at, link = self._told_before(chat, root, digests[: listed.first + 1])
             if chat is not None and not is_latest(chat, link):
-                late: list[Link | None] = [self._store.get(LINK, digest) for digest in missing]
+                late: list[ChainLink | None] = [self._store.get(LINK, digest) for digest in missing]
                 if any(late):
                     raise MovedError
             return self._placed(listed, at, link, chat, conversation_id, root.depth)
@@ -112,7 +112,7 @@ class MessageLists:
         link = self._store.get(LINK, place)
         return link is not None and link.clean
 
-    def note(self, key: str, link: Link) -> None:
+    def note(self, key: str, link: ChainLink) -> None:
         """Write a place, where no check writes it with its turn."""
         self._store.change(LINK, key, lambda _: (link, None))
 
@@ -139,14 +139,14 @@ class MessageLists:
             while len(self._held) > _HELD:
                 self._held.popitem(last=False)
 
-    def _root(self, conversation_id: str | None, scope: Sequence[str | None], after: str | None) -> Link:
+    def _root(self, conversation_id: str | None, scope: Sequence[str | None], after: str | None) -> ChainLink:
         if after is not None:
             link = self._store.get(LINK, after)
             if link is not None:
                 return link
         if conversation_id is not None:
-            return Link.root(root_of("id", conversation_id), conversation_id)
-        return Link.root(root_of("scope", *(name or "" for name in scope)))
+            return ChainLink.root(root_of("id", conversation_id), conversation_id)
+        return ChainLink.root(root_of("scope", *(name or "" for name in scope)))
 
     def _chat(self, conversation_id: str) -> Conversation | None:
         with self._lock:
@@ -164,11 +164,11 @@ class MessageLists:
         self,
         listed: ListedTexts,
         known: int,
-        link: Link,
+        link: ChainLink,
         chat: Conversation | None,
         name: str | None,
         depth: int,
-    ) -> Found:
+    ) -> ListPosition:
         """The place after the known messages: in the same conversation, or in a fork of it."""
         first = max(known, listed.first)
         unseen, entries = listed.said[known:first], listed.entries[known:first]
@@ -183,18 +183,18 @@ class MessageLists:
             absorb(chat, entries, link, fresh=True)
         link = replace(link, before=link.before or name or chat.conversation_id)
         # One that is named and begins here may begin elsewhere at the same moment.
-        place = Place(chat, link, unseen, entries, listed.said[first:], bool(fresh and (entries or link.turn)))
+        place = ListPlace(chat, link, unseen, entries, listed.said[first:], bool(fresh and (entries or link.turn)))
         before = place.before
         if before.forged:
             place.forged = _told(before, listed.said, depth)
         opened = max((at for at in range(first) if listed.said[at].opens), default=0)
-        return Found(
+        return ListPosition(
             chat, None, place, _with_known_ids(texts, listed.entries[opened:first], chat, place.turn_number)
         )
 
-    def _told_before(self, chat: Conversation, root: Link, digests: Sequence[str]) -> tuple[int, Link]:
+    def _told_before(self, chat: Conversation, root: ChainLink, digests: Sequence[str]) -> tuple[int, ChainLink]:
         """How much of a list is in a conversation that did not come as lists, and where that ends."""
-        links: dict[str, Link] = {}
+        links: dict[str, ChainLink] = {}
         whole = passed = root
         for turn in chat.turns:
             entries = OPENAI.entries(messages_of_turn(turn) or [{"role": "user", "content": ""}])
@@ -212,7 +212,7 @@ class MessageLists:
 
 
 def _with_known_ids(
-    texts: Sequence[LastText], entries: Iterable[Entry], chat: Conversation, number: int | None
+    texts: Sequence[LastText], entries: Iterable[MessageEntry], chat: Conversation, number: int | None
 ) -> list[LastText]:
     """Texts with the ids that the conversation has for their calls: an equal list may have others."""
     known = () if number is None or number > chat.get_turn_count() else chat.turn(number).tool_calls
@@ -221,7 +221,7 @@ def _with_known_ids(
     return [one._replace(call_id=same.get(one.call_id, one.call_id)) for one in texts]
 
 
-def _told(link: Link, said: Sequence[Said], depth: int) -> str:
+def _told(link: ChainLink, said: Sequence[ChainedMessage], depth: int) -> str:
     """What is told of messages never seen as output, with their places in the list as it was sent, from 1."""
     places = [str(said[at].place + 1) for at in (one - depth for one in link.noted) if 0 <= at < len(said)][
         :_SHOWN
@@ -243,22 +243,22 @@ class MovedError(Exception):
 
 
 @dataclass(slots=True)
-class Place:
+class ListPlace:
     """Where texts stand that are checked one after the other, and what is before them."""
 
     chat: Conversation
-    link: Link  # where the conversation stands before `unseen`
-    unseen: Sequence[Said]  # messages that nobody checked
-    entries: Sequence[Entry]  # the same as they came
-    said: Sequence[Said]  # the checked messages
+    link: ChainLink  # where the conversation stands before `unseen`
+    unseen: Sequence[ChainedMessage]  # messages that nobody checked
+    entries: Sequence[MessageEntry]  # the same as they came
+    said: Sequence[ChainedMessage]  # the checked messages
     fresh: bool = False  # the conversation was made for this check, and has `unseen` already
     forged: str = ""  # what is told of the model's messages that were never seen as output
     _texts: list[str] = field(default_factory=list)
-    _checks: list[Checked] = field(default_factory=list)
+    _checks: list[MessageCheck] = field(default_factory=list)
     _blocked: bool = False
 
     @property
-    def before(self) -> Link:
+    def before(self) -> ChainLink:
         """Where the conversation stands right before the checked messages."""
         link = self.link
         for said in self.unseen:
@@ -273,7 +273,7 @@ class Place:
 
     def spoken(self, content: str) -> None:
         """Make the checked message a reply with this text."""
-        self.said = (Said(str(Role.ASSISTANT), (content,), ("text",), len(self.entries)),)
+        self.said = (ChainedMessage(str(Role.ASSISTANT), (content,), ("text",), len(self.entries)),)
 
     def called(self, name: str, arguments: str) -> PlacedText:
         """Add the call of a tool to the reply under check; returns the place of its arguments."""
@@ -293,7 +293,9 @@ class Place:
             raise MovedError
         absorb(self.chat, self.entries, self.link)
 
-    def note(self, index: int, result: PipelineResult, change: Callable[[str, Link], object]) -> PipelineResult:
+    def note(
+        self, index: int, result: PipelineResult, change: Callable[[str, ChainLink], object]
+    ) -> PipelineResult:
         """Take in what a check said of a text; `change` gets digest and link of a message that is all checked."""
         number = result.turn_number
         if number is None:
@@ -319,11 +321,11 @@ class Place:
             self._tell(link, change)
         return result.replaced(place=link.place)
 
-    def noted(self, index: int, run: Run, change: Callable[[str, Link], object]) -> Run:
+    def noted(self, index: int, run: Run, change: Callable[[str, ChainLink], object]) -> Run:
         """Run a check, and note the place that it leads to; arguments as for `note`."""
         return self.note(index, (yield from run), change)
 
-    def _tell(self, link: Link, change: Callable[[str, Link], object]) -> None:
+    def _tell(self, link: ChainLink, change: Callable[[str, ChainLink], object]) -> None:
         told = replace(link, conversation_id=self.chat.conversation_id)
         for key in dict.fromkeys(told.views):
             change(key, told)
@@ -333,13 +335,13 @@ class Place:
 class PlacedText:
     """One of the texts of a place, by its index."""
 
-    place: Place | None  # None where the state store can't tell it, because of `trouble`
+    place: ListPlace | None  # None where the state store can't tell it, because of `trouble`
     index: int = 0
     trouble: StateError | None = None
     entered: bool = False  # the conversation was brought to the place before, as when a stream opens
 
     def enter(self) -> None:
-        """Bring the conversation to the place, as `Place.enter` does."""
+        """Bring the conversation to the place, as `ListPlace.enter` does."""
         if self.place is not None and not self.entered:
             self.place.enter(self.index)
 
@@ -352,10 +354,10 @@ class PlacedText:
         """Another text of the same place."""
         return replace(self, index=index)
 
-    def noted(self, run: Run, work: Work) -> Run:
+    def noted(self, run: Run, work: StateTransaction) -> Run:
         """Run a check; the place is written together with what comes of it."""
 
-        def change(key: str, link: Link) -> None:
+        def change(key: str, link: ChainLink) -> None:
             work.change(LINK, key, lambda _: (link, None))
 
         return run if self.place is None else self.place.noted(self.index, run, change)

@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any, Final, TypeVar
 
 from turnwise.conversation import Conversation, Role, Side, Turn
-from turnwise.conversation.message_entries import TEXT_PARTS, Entry, has_results
+from turnwise.conversation.message_entries import TEXT_PARTS, MessageEntry, has_results
 from turnwise.conversation.message_formats import (
     OPENAI,
     WITHHELD_RESULT,
@@ -117,7 +117,7 @@ def _earlier(messages: Messages, chat: Conversation, result: PipelineResult) -> 
     return sent
 
 
-def _is_of(stretch: Ordered[tuple[Entry, Any]], turn: Turn) -> bool:
+def _is_of(stretch: Ordered[tuple[MessageEntry, Any]], turn: Turn) -> bool:
     """Whether messages begin with the prompt of a turn, as it came or as it was redacted."""
     first = stretch[0][0]
     if first.role is not Role.USER:
@@ -171,7 +171,7 @@ def _as_turn(turn: Turn, raws: Messages, gone: set[str]) -> Messages | None:
     return [message for message in kept if says_anything(message)]
 
 
-def _spoken(entries: Ordered[Entry]) -> list[tuple[int, str]]:
+def _spoken(entries: Ordered[MessageEntry]) -> list[tuple[int, str]]:
     """What the assistant says, with the index of its message."""
     return [
         (at, entry.text)

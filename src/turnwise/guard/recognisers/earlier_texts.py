@@ -47,7 +47,7 @@ def ends_of(text: str) -> str:
 
 
 @dataclass(slots=True, eq=False)
-class Said:
+class EarlierText:
     """One text: its turn, kind, the id of its tool call, and what the other side said right before it."""
 
     turn: Turn
@@ -75,7 +75,7 @@ class Said:
 
 _Place = tuple[int, TextKind, str | None]
 # Texts of live conversations within reach of the next check, so that each is read once and not at every check.
-_KEPT: WeakKeyDictionary[Conversation, dict[_Place, Said]] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[Conversation, dict[_Place, EarlierText]] = WeakKeyDictionary()
 _LOCK = threading.Lock()
 
 
@@ -85,7 +85,7 @@ def drop_texts(conversation: Conversation) -> None:
         _KEPT.pop(conversation, None)
 
 
-def over_turns(kind: str, texts: Sequence[Said], current: Said) -> tuple[OverTurns, str]:
+def over_turns(kind: str, texts: Sequence[EarlierText], current: EarlierText) -> tuple[OverTurns, str]:
     """The turns over which something stands in texts with the current one, for results and in words."""
     turns = sorted({said.turn.number for said in texts} | {current.turn.number})
     sent = sorted({said.turn.number for said in texts if said is not current and said.sent})
@@ -96,7 +96,7 @@ def over_turns(kind: str, texts: Sequence[Said], current: Said) -> tuple[OverTur
     return OverTurns(kind=kind, turns=turns, sent=sent), told
 
 
-def with_earlier(check: Check, most: int, *, both: bool = False) -> tuple[Said, ...]:
+def with_earlier(check: Check, most: int, *, both: bool = False) -> tuple[EarlierText, ...]:
     """Texts of a speaker, or `both`, in the last `most` turns up to that under check; none if it stands alone."""
     is_part = check.alone or check.more or check.before
     if not most or is_part or check.turn.number > len(check.conversation.history):
@@ -104,19 +104,19 @@ def with_earlier(check: Check, most: int, *, both: bool = False) -> tuple[Said, 
     return check.once(("said", most, both, check.text), lambda: _with_earlier(check, most, both))
 
 
-def _with_earlier(check: Check, most: int, both: bool) -> tuple[Said, ...]:
+def _with_earlier(check: Check, most: int, both: bool) -> tuple[EarlierText, ...]:
     with _LOCK:
         kept = _KEPT.setdefault(check.conversation, {})
 
-    def known_text(place: _Place, turn: Turn, text: str) -> Said:
+    def known_text(place: _Place, turn: Turn, text: str) -> EarlierText:
         known = kept.get(place)
         if known is None or known.text != text or known.turn is not turn:
-            known = kept[place] = Said(turn, place[1], place[2], text, before)
+            known = kept[place] = EarlierText(turn, place[1], place[2], text, before)
         return known
 
     number, prompting = check.turn.number, check.side is Side.PROMPT
     current = (number, check.kind, None if check.tool is None else check.tool.call_id)
-    said: list[Said] = []
+    said: list[EarlierText] = []
     before = last = ""
     for turn in check.conversation.history.turns[max(0, number - 1 - most) : number]:
         before, last = (last, turn.response or "") if prompting else (turn.prompt, "")

@@ -208,7 +208,7 @@ _READ = 32
 _NEAR_AHEAD, _NEAR_BEFORE = 128, 56  # characters behind and before a name in which its number is looked for
 
 
-class _Number(NamedTuple):
+class _NamedNumber(NamedTuple):
     """Where a number stands, and how sure it is that the name beside it is its own."""
 
     start: int
@@ -224,7 +224,7 @@ def find_named(text: TextReading, kind: str) -> Iterator[Span]:
                 yield Span(start, end, kind, confidence)
 
 
-def _numbers(text: TextReading, name: NumberName) -> Iterator[_Number]:
+def _numbers(text: TextReading, name: NumberName) -> Iterator[_NamedNumber]:
     lower, starts = text.plain, text.digit_starts
     behind = read = 0
     for ((begin, end),) in name.anywhere.spans(lower):
@@ -259,14 +259,14 @@ def _word_before(lower: str, start: int) -> str:
     return lower[max(0, start - 24) : start].rstrip(" -").rpartition(" ")[2].lstrip("(\"'")
 
 
-def _by_form(lower: str, at: int, name: NumberName) -> Iterator[_Number]:
+def _by_form(lower: str, at: int, name: NumberName) -> Iterator[_NamedNumber]:
     """The digits that stand right behind a name, from an offset on."""
     for ((start, end),) in name.with_digits.spans(lower[at:]):
         written = lower[at + start : at + end]
-        yield _Number(at + start + len(written.rstrip(string.digits)), at + end, 0.5)
+        yield _NamedNumber(at + start + len(written.rstrip(string.digits)), at + end, 0.5)
 
 
-def _ahead(lower: str, start: int, end: int, name: NumberName) -> _Number | None:
+def _ahead(lower: str, start: int, end: int, name: NumberName) -> _NamedNumber | None:
     """The number behind a name: right behind it or linking words, or behind others that say whose it is."""
     ahead = lower[end : end + _NEAR_AHEAD]
     link = _CONTEXT["linked"].match(ahead)
@@ -274,16 +274,16 @@ def _ahead(lower: str, start: int, end: int, name: NumberName) -> _Number | None
         length = name.value.read(ahead[link.end - 1 :])
         if length:
             first = end + link.end - 1
-            return _Number(first, first + length, 0.7)
+            return _NamedNumber(first, first + length, 0.7)
     gap = _CONTEXT["apart"].match(ahead) if name.is_strong(lower[start:end]) else None
     if gap is None or _OTHER_NAMES.search(gap[1]):
         return None
     length = name.value.read(ahead[gap.end - 1 :])
     first = end + gap.end - 1
-    return _Number(first, first + length, 0.6) if length else None
+    return _NamedNumber(first, first + length, 0.6) if length else None
 
 
-def _before(lower: str, least: int, start: int, name: NumberName) -> _Number | None:
+def _before(lower: str, least: int, start: int, name: NumberName) -> _NamedNumber | None:
     """The number that words call by the name behind them, as in "12345 is my account number"."""
     before = lower[least:start]
     found = _CONTEXT["before"].search(before)
@@ -299,7 +299,7 @@ def _before(lower: str, least: int, start: int, name: NumberName) -> _Number | N
     written = lower[first:end]
     if not written or _word_before(lower, first) in _NO_NAME or name.value.read(written) != len(written):
         return None
-    return _Number(first, end, 0.6)
+    return _NamedNumber(first, end, 0.6)
 
 
 # Dates of birth: dates behind words that say so, or beside the name of a patient, customer or the like

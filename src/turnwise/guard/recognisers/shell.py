@@ -29,7 +29,7 @@ def listed(name: str) -> frozenset[str]:
 
 
 @dataclass(slots=True)
-class Command:
+class ShellCommand:
     """A simple command: its words without quotes, what it writes to, its input, and commands within its words."""
 
     words: list[str] = field(default_factory=list)
@@ -62,24 +62,24 @@ class Command:
         return [word for word in self.words[1:] if not word.startswith("-") or word == "-"]
 
 
-class Reader:
+class ShellReader:
     """Reads the pipelines of a script.
 
-    >>> [[command.words for command in one] for one in Reader("a 'b c' | d; e").pipelines()]
+    >>> [[command.words for command in one] for one in ShellReader("a 'b c' | d; e").pipelines()]
     [[['a', 'b c'], ['d']], [['e']]]
     """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
-        self._ready: list[list[Command]] = []
-        self._pipeline: list[Command] = []
-        self._command = Command()
+        self._ready: list[list[ShellCommand]] = []
+        self._pipeline: list[ShellCommand] = []
+        self._command = ShellCommand()
         self._word: list[str] | None = None
         self._redirect = ""
-        self._heredocs: list[tuple[Command, str]] = []
+        self._heredocs: list[tuple[ShellCommand, str]] = []
 
-    def pipelines(self) -> Iterator[list[Command]]:
+    def pipelines(self) -> Iterator[list[ShellCommand]]:
         """The commands that pipes join together."""
         while self._at < len(self._text):
             char = self._text[self._at]
@@ -127,7 +127,7 @@ class Reader:
         command = self._command
         if command.words or command.targets or command.inner:
             self._pipeline.append(command)
-            self._command = Command()
+            self._command = ShellCommand()
 
     def _separator(self) -> None:
         self._end_command()
@@ -241,7 +241,7 @@ class Reader:
                 word.append("/" if word and word[-1] in (":", "/") else "\\")
             self._at += 1
 
-    _handlers: ClassVar[Mapping[str, Callable[[Reader], None]]] = {
+    _handlers: ClassVar[Mapping[str, Callable[[ShellReader], None]]] = {
         **dict.fromkeys(" \t\r", _end_word),
         **dict.fromkeys(";&\n|)", _separator),
         **dict.fromkeys("<>", _angle),
@@ -274,7 +274,7 @@ def _wrappers() -> dict[str, str]:
     return {**dict.fromkeys(table.pop("others").split(), ""), **table}
 
 
-def is_download(command: Command, tainted: set[str]) -> bool:
+def is_download(command: ShellCommand, tainted: set[str]) -> bool:
     """Whether a command prints what it fetched."""
     fetched = f"{' '.join(command.words)} {' '.join(command.inner)}"
     return (
@@ -284,7 +284,7 @@ def is_download(command: Command, tainted: set[str]) -> bool:
     )
 
 
-def _names_any(command: Command, tainted: set[str]) -> bool:
+def _names_any(command: ShellCommand, tainted: set[str]) -> bool:
     return bool(tainted) and any(word.lstrip("$").strip("{}") in tainted for word in command.words if "$" in word)
 
 
@@ -292,7 +292,7 @@ def _names_any(command: Command, tainted: set[str]) -> bool:
 class Script:
     """What a script runs: commands, each without its wrappers, and what of it was fetched or decoded first."""
 
-    commands: list[Command] = field(default_factory=list)
+    commands: list[ShellCommand] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
 
     def read(self, text: str, depth: int = 0) -> Script:
@@ -301,8 +301,8 @@ class Script:
             return self
         files: set[str] = set()
         tainted: set[str] = set()
-        for pipeline in Reader(text).pipelines():
-            source: Command | None = None
+        for pipeline in ShellReader(text).pipelines():
+            source: ShellCommand | None = None
             fetched = decoded = False
             for command in pipeline:
                 for inner in command.inner:
@@ -329,7 +329,7 @@ class Script:
                 source = source or command
         return self
 
-    def _piped(self, source: Command, name: str, depth: int, *, decoded: bool) -> None:
+    def _piped(self, source: ShellCommand, name: str, depth: int, *, decoded: bool) -> None:
         """Follow what a shell or an interpreter reads from a pipe that does not begin with a download."""
         program: str | None = None
         if source.name in ("echo", "printf") and source.operands:
@@ -341,7 +341,7 @@ class Script:
         elif decoded:
             self.runs.append("what was decoded")
 
-    def _run(self, command: Command, depth: int) -> bool:
+    def _run(self, command: ShellCommand, depth: int) -> bool:
         """Follow the script that a command is given; returns whether it reads a program from its input."""
         name, words = command.name, command.words
         if name == "find":
@@ -363,7 +363,7 @@ class Script:
 
     def read_words(self, words: list[str], depth: int = 0) -> None:
         """Add a command that is given as a list of words."""
-        command = _unwrap(Command(list(words)))
+        command = _unwrap(ShellCommand(list(words)))
         if command.words and depth <= _DEEP:
             self.commands.append(command)
             self._run(command, depth + 1)
@@ -378,7 +378,7 @@ class Script:
             else:
                 self.read_words([word.strip(" '\"\t") for word in call[2].split(",")], depth)
         for target in _REMOVED.finditer(code):
-            self.commands.append(Command(["rm", "-rf", target[1]]))
+            self.commands.append(ShellCommand(["rm", "-rf", target[1]]))
 
 
 def _fetches(script: str) -> bool:
@@ -387,12 +387,12 @@ def _fetches(script: str) -> bool:
         return True
     return any(
         command.words and is_download(command, set())
-        for pipeline in Reader(script).pipelines()
+        for pipeline in ShellReader(script).pipelines()
         for command in map(_unwrap, pipeline)
     )
 
 
-def _assign(command: Command, tainted: set[str], *, within: bool) -> None:
+def _assign(command: ShellCommand, tainted: set[str], *, within: bool) -> None:
     """Drop assignments before a command, and note variables that hold what was fetched."""
     words, count = command.words, 0
     while count < len(words) and (match := _ASSIGNED.search(words[count], at_start=True)) is not None:
@@ -407,7 +407,7 @@ def _assign(command: Command, tainted: set[str], *, within: bool) -> None:
             tainted.add(name)
 
 
-def _saved(command: Command) -> Iterator[str]:
+def _saved(command: ShellCommand) -> Iterator[str]:
     """Names of the files that a download writes, as they may be run."""
     names, wget = [*command.targets], command.name == "wget"
     for option, value in pairwise(command.words):
@@ -432,7 +432,7 @@ def _decoded(text: str, encoding: str = "utf-8") -> str | None:
             return None
 
 
-def _argument(command: Command) -> str | None:
+def _argument(command: ShellCommand) -> str | None:
     """The script that a shell or an interpreter is given as an argument; None where there is none."""
     name, words, script = command.name, command.words, None
     if name in listed("evaluators"):
@@ -456,7 +456,7 @@ def _argument(command: Command) -> str | None:
     return script
 
 
-def _unwrap(command: Command) -> Command:
+def _unwrap(command: ShellCommand) -> ShellCommand:
     """Take away what only runs the rest: reserved words, ``sudo``, ``env A=b``, ``timeout 5`` and the like."""
     words, at = command.words, 0
     while at < len(words):

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from turnwise.guard.finding import CLEAN, Action, Finding
 from turnwise.guard.guardrail import Check
-from turnwise.guard.recognisers.earlier_texts import Said, ends_of, over_turns, with_earlier
+from turnwise.guard.recognisers.earlier_texts import EarlierText, ends_of, over_turns, with_earlier
 from turnwise.guard.recognisers.patterns import PatternTable
 from turnwise.guard.recognisers.value_parts import place_of
 from turnwise.linear_regex import LinearRegex
@@ -33,7 +33,7 @@ class _Join(NamedTuple):
     """Texts joined; `pieced` where words or marks say that they belong together, `bare` without introductions."""
 
     text: str
-    parts: Sequence[Said]
+    parts: Sequence[EarlierText]
     pieced: bool
     bare: bool = False
 
@@ -80,7 +80,7 @@ def orders_over_turns(
     return warning if warning.found else _spoken_of(texts)
 
 
-def _spoken_of(texts: Sequence[Said]) -> Finding:
+def _spoken_of(texts: Sequence[EarlierText]) -> Finding:
     """The order that a text gives by a word such as "it" for what one shortly before it named."""
     current = texts[-1] if texts else None
     if current is None or not any(_says_briefly(current, other) for _, other in _PAIRS):
@@ -107,29 +107,29 @@ def _passes_over(join: _Join) -> bool:
     )
 
 
-def _says(said: Said, name: str) -> bool:
+def _says(said: EarlierText, name: str) -> bool:
     """Whether a text has what a pattern of the table names, such as any word of an order (``hint``)."""
     return said.once(lambda text: _TABLE[name].search(text) is not None, name)
 
 
-def _says_briefly(said: Said, name: str) -> bool:
+def _says_briefly(said: EarlierText, name: str) -> bool:
     return len(said.text) <= _LONGEST_PIECE and _says(said, name)
 
 
-def _hints(said: Said) -> bool:
+def _hints(said: EarlierText) -> bool:
     return _says(said, "hint")
 
 
-def _mentions(said: Said) -> bool:
+def _mentions(said: EarlierText) -> bool:
     """Whether a text says that what is in pieces is a text to write, correct or teach with."""
     return _says(said, "mention")
 
 
-def _text_of(texts: Sequence[Said]) -> str:
+def _text_of(texts: Sequence[EarlierText]) -> str:
     return " ".join(_piece(said) for said in texts)[-_MOST:]
 
 
-def _joins(texts: Sequence[Said], *, carried: bool) -> Iterator[_Join]:
+def _joins(texts: Sequence[EarlierText], *, carried: bool) -> Iterator[_Join]:
     """Texts joined in the ways in which people part an order, each once."""
     seen: set[str] = set()
     for join in (
@@ -144,7 +144,7 @@ def _joins(texts: Sequence[Said], *, carried: bool) -> Iterator[_Join]:
             yield join._replace(text=text)
 
 
-def _quoted(said: Said) -> Sequence[tuple[int, int, str]]:
+def _quoted(said: EarlierText) -> Sequence[tuple[int, int, str]]:
     """What stands in quotation marks: where, and what."""
 
     def read(text: str) -> list[tuple[int, int, str]]:
@@ -157,7 +157,7 @@ def _quoted(said: Said) -> Sequence[tuple[int, int, str]]:
     return said.once(read, "quoted")
 
 
-def _piece(said: Said) -> str:
+def _piece(said: EarlierText) -> str:
     """A text without the label that says which part it is, and without the dots where it breaks off."""
 
     def read(text: str) -> str:
@@ -173,7 +173,7 @@ def _without_aside(text: str) -> str:
     return _TABLE["dots"].sub(lambda _: "", text[: aside.start] if aside else text)
 
 
-def _bare(said: Said) -> str:
+def _bare(said: EarlierText) -> str:
     """What a text hands on: its quoted pieces, or what stands behind its first colon, without labels and dots."""
 
     def read(text: str) -> str:
@@ -189,7 +189,7 @@ def _bare(said: Said) -> str:
     return said.once(read, "bare")
 
 
-def _pieces_in_order(texts: Sequence[Said], *, carried: bool) -> Iterator[_Join]:
+def _pieces_in_order(texts: Sequence[EarlierText], *, carried: bool) -> Iterator[_Join]:
     """Quoted pieces, and labelled ones beside them, in order or as words of beginning and end say."""
     labelled = [said for said in texts if _quoted(said) or _piece(said) != said.text or said is texts[-1]]
     quoted = [said for said in texts if _quoted(said)]
@@ -207,7 +207,7 @@ def _pieces_in_order(texts: Sequence[Said], *, carried: bool) -> Iterator[_Join]
             yield _Join(" ".join(word for each in parts for word in each), some, True)
 
 
-def _as_they_are(texts: Sequence[Said]) -> Iterator[_Join]:
+def _as_they_are(texts: Sequence[EarlierText]) -> Iterator[_Join]:
     """The last short texts, all of them, and those with words of an order."""
     short = [said for said in texts if len(said.text) <= _LONGEST_PIECE]
     if not short or short[-1] is not texts[-1]:
@@ -219,9 +219,9 @@ def _as_they_are(texts: Sequence[Said]) -> Iterator[_Join]:
         yield _Join(" ".join(map(_bare, some)), some, False, True)
 
 
-def _by_name(texts: Sequence[Said]) -> Iterator[_Join]:
+def _by_name(texts: Sequence[EarlierText]) -> Iterator[_Join]:
     """Pieces that were given names, as the last text names them again."""
-    names: dict[str, tuple[str, Said]] = {}
+    names: dict[str, tuple[str, EarlierText]] = {}
     current = texts[-1]
     defined: list[tuple[int, int]] = []
     for said in texts:
@@ -233,7 +233,7 @@ def _by_name(texts: Sequence[Said]) -> Iterator[_Join]:
     if len(names) < 2:
         return
     words: list[str] = []
-    used: list[Said] = []
+    used: list[EarlierText] = []
     text = ends_of(current.text)
     literal = {start: (end, word) for start, end, word in _quoted(current)}
     at = 0
@@ -256,7 +256,7 @@ def _key(name: str) -> str:
     return name if len(name) == 1 else name.lower()
 
 
-def _in_blanks(texts: Sequence[Said]) -> Iterator[_Join]:
+def _in_blanks(texts: Sequence[EarlierText]) -> Iterator[_Join]:
     """A text with blanks, filled with the quoted pieces before it."""
     parts = _TABLE["blank"].search(ends_of(texts[-1].text)) and ends_of(texts[-1].text).replace(
         "____", "___"

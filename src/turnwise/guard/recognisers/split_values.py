@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from turnwise.conversation import Side
 from turnwise.guard.finding import EarlierPart, Redaction, TextKind
 from turnwise.guard.guardrail import Check
-from turnwise.guard.recognisers.earlier_texts import OverTurns, Said, ends_of, over_turns, with_earlier
+from turnwise.guard.recognisers.earlier_texts import EarlierText, OverTurns, ends_of, over_turns, with_earlier
 from turnwise.guard.recognisers.numbers_by_form import COUNTRY_LENGTH, is_card, is_iban
 from turnwise.guard.recognisers.text import Span
-from turnwise.guard.recognisers.value_parts import BLOCK, BRIEF, Part, Parts, parts_of, values_named
+from turnwise.guard.recognisers.value_parts import BLOCK, BRIEF, ValuePart, ValueParts, parts_of, values_named
 
 Find = Callable[[str], Sequence[Span]]  # the recognisers of a guardrail, on a text that was joined
 _MOST_PARTS: Final = 8  # texts that have parts of one value, at most
@@ -47,8 +47,8 @@ class Joined(NamedTuple):
     kind: str
     confidence: float
     text: str
-    parts: tuple[tuple[Said, Part], ...]
-    current: Said
+    parts: tuple[tuple[EarlierText, ValuePart], ...]
+    current: EarlierText
 
     @property
     def over_turns(self) -> tuple[OverTurns, str]:
@@ -75,11 +75,11 @@ class Joined(NamedTuple):
 
 _signs, _key = attrgetter("signs"), attrgetter("key")
 
-_Chain = Sequence[tuple[Said, Parts]]
-_Placed = Sequence[tuple[Said, Part]]
+_Chain = Sequence[tuple[EarlierText, ValueParts]]
+_Placed = Sequence[tuple[EarlierText, ValuePart]]
 
 
-def _chains(texts: Sequence[Said], has: Callable[[Parts], object]) -> Iterator[_Chain]:
+def _chains(texts: Sequence[EarlierText], has: Callable[[ValueParts], object]) -> Iterator[_Chain]:
     """Texts whose parts may be one value, the one under check among them, in the order of the value."""
     parts = [(said, said.once(parts_of)) for said in texts]
     known = [(said, one) for said, one in parts if one is not None and has(one)]
@@ -122,7 +122,7 @@ def numbers_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
     return []
 
 
-def _completing(check: Check, most: int, has: Callable[[Parts], object]) -> Iterator[tuple[Said, ...]]:
+def _completing(check: Check, most: int, has: Callable[[ValueParts], object]) -> Iterator[tuple[EarlierText, ...]]:
     """The texts of a speaker up to the one under check, then those of both, where that has a part of a value."""
     if not most:
         return
@@ -143,12 +143,12 @@ def _asked(check: Check, most: int) -> frozenset[str]:
     return frozenset[str]().union(*(values_named(text) for text in texts if text and len(text) <= BRIEF)) - {""}
 
 
-def _asked_for_else(said: Said) -> bool:
+def _asked_for_else(said: EarlierText) -> bool:
     """Whether what the other side said right before a text asks for something that is no value, such as a date."""
     return 0 < len(said.before) <= BRIEF and values_named(said.before) == {""}
 
 
-def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Find) -> Iterator[Joined]:
+def _number_of(chain: _Chain, current: EarlierText, names: frozenset[str], *, find: Find) -> Iterator[Joined]:
     digits = [(said, part) for said, parts in chain for part in parts.numbers]
     joined = "".join(part.text for _, part in digits)
     has_number = _SHORTEST_NUMBER <= len(joined) <= _LONGEST_NUMBER and all(parts.numbers for _, parts in chain)
@@ -187,13 +187,13 @@ def _number_of(chain: _Chain, current: Said, names: frozenset[str], *, find: Fin
                 yield from _checked("iban: ", _within(signs, start, start + length), ("iban",), current, find)
 
 
-def _are_blocks(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]]) -> bool:
+def _are_blocks(digits: _Placed, own: Sequence[tuple[ValueParts, frozenset[str]]]) -> bool:
     """Whether parts are blocks of one number that nothing names, rather than phone numbers and what counts."""
     unnamed = all(parts.sure and not some for parts, some in own)
     return unnamed and all(len(part.text) >= BLOCK for _, part in digits)
 
 
-def _is_ssn_in_parts(digits: _Placed, own: Sequence[tuple[Parts, frozenset[str]]]) -> bool:
+def _is_ssn_in_parts(digits: _Placed, own: Sequence[tuple[ValueParts, frozenset[str]]]) -> bool:
     """Whether nine digits over texts are one number, rather than its last four and another one, such as a ZIP."""
     if sorted(len(part.text) for _, part in digits) == [2, 3, 4]:
         return True
@@ -214,7 +214,7 @@ def keys_over_turns(check: Check, most: int, find: Find) -> list[Joined]:
     return []
 
 
-def _key_of(check: Check, texts: Sequence[Said], find: Find) -> Joined | None:
+def _key_of(check: Check, texts: Sequence[EarlierText], find: Find) -> Joined | None:
     named_since: dict[int, frozenset[str]] = {}
     for chain in _chains(texts, _key):
         parts = [(said, one.key) for said, one in chain if one.key is not None]
@@ -244,7 +244,7 @@ def _within(parts: _Placed, start: int, end: int) -> _Placed:
     return kept
 
 
-def _checked(label: str, parts: _Placed, kinds: Sequence[str], last: Said, find: Find) -> Iterator[Joined]:
+def _checked(label: str, parts: _Placed, kinds: Sequence[str], last: EarlierText, find: Find) -> Iterator[Joined]:
     """What recognisers find in parts joined behind a label, over several texts with the last text among them."""
     joined = "".join(part.text for _, part in parts)
     for span in find(label + joined):
@@ -266,9 +266,9 @@ def _checked(label: str, parts: _Placed, kinds: Sequence[str], last: Said, find:
             yield Joined(span.kind, span.confidence, joined, tuple(_merged(mine)), last)
 
 
-def _merged(parts: _Placed) -> Iterator[tuple[Said, Part]]:
+def _merged(parts: _Placed) -> Iterator[tuple[EarlierText, ValuePart]]:
     """The parts by text and place, those with nothing but separators between them as one."""
-    last: tuple[Said, Part] | None = None
+    last: tuple[EarlierText, ValuePart] | None = None
     for said, part in sorted(
         parts, key=lambda one: (one[0].turn.number, one[0].kind is not TextKind.INPUT, one[1].start)
     ):

@@ -42,7 +42,7 @@ _SENTENCE = LinearRegex(r"(?:[^.!?\n]|[.!?]\S)+[.!?\n]*\s*|[.!?\n]+\s*")
 BLOCK: Final = 3  # digits of a part of a number that nothing names, at least
 
 
-class Part(NamedTuple):
+class ValuePart(NamedTuple):
     """A stretch of a text that may be part of a value, in plain form."""
 
     start: int
@@ -50,12 +50,12 @@ class Part(NamedTuple):
     text: str
 
 
-class Parts(NamedTuple):
+class ValueParts(NamedTuple):
     """What a text may have of a value; `key` is the likeliest part of a key."""
 
-    numbers: tuple[Part, ...]  # rows of digits
-    signs: tuple[Part, ...]  # these with capitals and mixed words
-    key: Part | None
+    numbers: tuple[ValuePart, ...]  # rows of digits
+    signs: tuple[ValuePart, ...]  # these with capitals and mixed words
+    key: ValuePart | None
     cued: bool  # words say that it is a part
     told: bool  # or there is little else
     sure: bool  # or next to nothing else
@@ -74,7 +74,7 @@ def values_named(text: str) -> frozenset[str]:
     return _names().present(text)
 
 
-def parts_of(text: str) -> Parts | None:
+def parts_of(text: str) -> ValueParts | None:
     """What a text may have of a value; None for most texts.
 
     >>> parts_of("and the last four are 1111").numbers
@@ -100,10 +100,10 @@ def parts_of(text: str) -> Parts | None:
         return None
     place = place_of(lower)
 
-    def back(part: Part) -> Part:
-        return Part(*folded.span(part.start, part.end), part.text)
+    def back(part: ValuePart) -> ValuePart:
+        return ValuePart(*folded.span(part.start, part.end), part.text)
 
-    return Parts(
+    return ValueParts(
         tuple(map(back, row)),
         tuple(map(back, signs)),
         key and back(key),
@@ -114,7 +114,7 @@ def parts_of(text: str) -> Parts | None:
     )
 
 
-def _words_beside(lower: str, row: Sequence[Part]) -> int:
+def _words_beside(lower: str, row: Sequence[ValuePart]) -> int:
     """Words in the clause of a row of digits, without them."""
     if not row:
         return BRIEF
@@ -137,9 +137,9 @@ def _introduced(plain: str) -> str:
     return "".join(kept)
 
 
-def _longest_row(plain: str, numbers: Sequence[Part]) -> Sequence[Part]:
+def _longest_row(plain: str, numbers: Sequence[ValuePart]) -> Sequence[ValuePart]:
     """Of rows of digits those that belong together, with nothing but signs and words such as "then" between."""
-    rows: list[list[Part]] = []
+    rows: list[list[ValuePart]] = []
     for part in numbers:
         if rows and _TABLE["between"].match(plain[rows[-1][-1].end : part.start]):
             rows[-1].append(part)
@@ -159,11 +159,11 @@ def place_of(text: str) -> int:
     return min(found)[1] if found else 0
 
 
-def _numbers(plain: str, lower: str) -> tuple[list[Part], list[Part], int]:
+def _numbers(plain: str, lower: str) -> tuple[list[ValuePart], list[ValuePart], int]:
     """Rows of digits; these with capitals and mixed words; and how many other words there are."""
     words = [(match.start, match.end) for match in _WORD.finditer(lower)]
-    numbers: list[Part] = []
-    signs: list[Part] = []
+    numbers: list[ValuePart] = []
+    signs: list[ValuePart] = []
     others = at = 0
     while at < len(words):
         start, end = words[at]
@@ -177,7 +177,7 @@ def _numbers(plain: str, lower: str) -> tuple[list[Part], list[Part], int]:
             if len(lower[end : words[at + count][0]] if at + count < len(words) else "") > 3:
                 break
         if digits and not (spelled and len(digits) < 2):
-            part = Part(start, end, digits)
+            part = ValuePart(start, end, digits)
             if not _TABLE["corrected"].match(lower[end : end + 24]):
                 numbers.append(part)
                 signs.append(part)
@@ -191,7 +191,7 @@ def _numbers(plain: str, lower: str) -> tuple[list[Part], list[Part], int]:
             and (word.isupper() or not (word.isalpha() or word.isdigit()))
         ):
             if not _TABLE["corrected"].match(lower[end : end + 24]):
-                signs.append(Part(start, end, word.upper()))
+                signs.append(ValuePart(start, end, word.upper()))
         else:
             others += not word.isdigit()
         at += 1
@@ -249,10 +249,10 @@ def _counts_something(lower: str, start: int, end: int) -> bool:
     return follows and width < 3 and (behind[0] != "-" or (width == 1 and end - start == 1))
 
 
-def _key_part(plain: str, *, told: bool, few: bool) -> Part | None:
+def _key_part(plain: str, *, told: bool, few: bool) -> ValuePart | None:
     """The stretch of a text that looks most like a part of a key or password."""
     best: tuple[int, int] | None = None
-    found: Part | None = None
+    found: ValuePart | None = None
     slots = [(groups[1], 10) for groups in _TABLE["slot"].spans(plain, overlapping=True)]
     slots += [(groups[1], 10) for groups in _TABLE["assigned"].spans(plain)]
     tokens = [(spans[0], 0) for spans in (*_TABLE["spelled"].spans(plain), *_TABLE["token"].spans(plain))]
@@ -287,7 +287,7 @@ def _key_part(plain: str, *, told: bool, few: bool) -> Part | None:
             continue
         score = weight + changes + 5 * (" " in written), len(word)
         if best is None or score > best:
-            best, found = score, Part(start, start + len(written), word)
+            best, found = score, ValuePart(start, start + len(written), word)
     return found
 
 

@@ -26,7 +26,7 @@ from turnwise.conversation.turn_lists import Outline
 from turnwise.errors import ConversationError, ForgottenError, StateError, TurnwiseError
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.names import UNNAMED, canonical_name, digest_of, short_id
-from turnwise.guard.state.stores import Work
+from turnwise.guard.state.stores import StateTransaction
 from turnwise.sessions.state_store import Change, StateKind, StateStore, folded, unfolded
 
 COUNTS_AFTER: Final = "rate_limit_counts_after"
@@ -209,7 +209,7 @@ class Bound:
     lock: threading.Lock = field(default_factory=threading.Lock)  # held while a text of it is checked
 
 
-class Conversations:
+class StoredConversations:
     """Reads conversations from a state store and writes them back, turn by turn; what `before` knows is shared."""
 
     def __init__(
@@ -217,7 +217,7 @@ class Conversations:
         store: StateStore,
         guardrails: Mapping[str, Guardrail],
         clock: Clock,
-        before: Conversations | None = None,
+        before: StoredConversations | None = None,
     ) -> None:
         self._store = store
         self._guardrails = guardrails
@@ -280,7 +280,9 @@ class Conversations:
             stored = again
         raise StateError(f"conversation {conversation.conversation_id!r} changes too fast to be read; try again")
 
-    def write(self, conversation: Conversation, bound: Bound, number: int | None, owner: str, work: Work) -> None:
+    def write(
+        self, conversation: Conversation, bound: Bound, number: int | None, owner: str, work: StateTransaction
+    ) -> None:
         """Write what a check made of a conversation, with all else that it changed, in one step."""
         outline = conversation.history.outline
         latest = range(max(1, outline.turns + 1 - _RECENT), outline.turns + 1)

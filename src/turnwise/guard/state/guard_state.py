@@ -15,9 +15,9 @@ from turnwise.guard.guardrail import Check, Guardrail
 from turnwise.guard.messages.lists import MessageLists
 from turnwise.guard.rate_limits import KeyLimits, RateLimits, Refusal, SharedKeyLimits
 from turnwise.guard.results import Detail, PipelineResult
-from turnwise.guard.state.conversations import Bound, Conversations, OutrunError
+from turnwise.guard.state.conversations import Bound, OutrunError, StoredConversations
 from turnwise.guard.state.settings import StateSettings, StateStatus, StateWatch, WhenDown
-from turnwise.guard.state.stores import Work
+from turnwise.guard.state.stores import StateTransaction
 from turnwise.guard.step import TURN_SECONDS, CheckRun, done, entered, failure
 from turnwise.sessions import MemoryStateStore, StateStore
 
@@ -43,14 +43,14 @@ class Begun(NamedTuple):
     run: CheckRun
 
 
-Begin = Callable[[Work, Detail | None], Begun | PipelineResult]
+Begin = Callable[[StateTransaction, Detail | None], Begun | PipelineResult]
 """Begins a check with what it changes, and what is told of the store; a result where a limit refused it."""
 
 Amend = Callable[[PipelineResult, Check, Detail], PipelineResult]
 """Adds to a result and its record that the state could not be kept."""
 
 
-class _Task(NamedTuple):
+class _KeptCheck(NamedTuple):
     """A check that is run and kept; fields as for `GuardState.run`, `bound` is None where nothing is kept."""
 
     begin: Begin
@@ -82,7 +82,7 @@ class GuardState:
         self.store = store
         same = before if before is not None and before.store is store else None
         known = None if same is None else same.conversations
-        self.conversations: Conversations = Conversations(store, guardrails, clock, known)
+        self.conversations: StoredConversations = StoredConversations(store, guardrails, clock, known)
         self.limits = SharedKeyLimits(limits, store, clock)
         self._watch: StateWatch = StateWatch(repr(store), clock) if same is None else same._watch
         self._settings = settings
@@ -140,7 +140,7 @@ class GuardState:
             return
         try:
             bound = self.conversations.bound(conversation)
-            self.conversations.write(conversation, bound, None, owner, Work(self.store))
+            self.conversations.write(conversation, bound, None, owner, StateTransaction(self.store))
         except OutrunError:
             name = conversation.conversation_id
             raise ConversationError(f"conversation {name!r} is in the state store already; load it") from None
@@ -169,14 +169,16 @@ class GuardState:
             trouble = StateError(
                 f"an earlier check of this conversation has run for {TURN_SECONDS:g} s; wait for it"
             )
-        task = _Task(begin, amend, conversation, bound, owner, here, but)
+        task = _KeptCheck(begin, amend, conversation, bound, owner, here, but)
         try:
             return (yield from self._tries(task, trouble))
         finally:
             if lock is not None:
                 lock.release()
 
-    def _tries(self, task: _Task, trouble: StateError | None) -> Generator[Any, Any, tuple[PipelineResult, bool]]:
+    def _tries(
+        self, task: _KeptCheck, trouble: StateError | None
+    ) -> Generator[Any, Any, tuple[PipelineResult, bool]]:
         """Run a check until nobody was faster, or the store fails."""
         start, tried = monotonic(), 0
         while True:
@@ -184,7 +186,11 @@ class GuardState:
             last = tried >= _TRIES and monotonic() - start > _AGAIN_SECONDS
             if task.bound is not None and trouble is None:
                 trouble = yield from self._follow(task, task.bound)
-            work = Work(self.store, self._without) if trouble is None else Work(self._without())
+            work = (
+                StateTransaction(self.store, self._without)
+                if trouble is None
+                else StateTransaction(self._without())
+            )
             turns = task.conversation.get_turn_count()
             begun = task.begin(work, None if trouble is None else self._told(trouble))
             if isinstance(begun, PipelineResult):
@@ -217,7 +223,7 @@ class GuardState:
                 return result, True
             self._watch.did_again()
 
-    def _follow(self, task: _Task, bound: Bound) -> Generator[Any, Any, StateError | None]:
+    def _follow(self, task: _KeptCheck, bound: Bound) -> Generator[Any, Any, StateError | None]:
         """Bring the conversation of a check up to date; returns why the store could not."""
         follow = partial(self.conversations.follow, task.conversation, bound, but=task.but)
         try:
@@ -226,7 +232,9 @@ class GuardState:
             return as_state_error(error)
         return None
 
-    def _write(self, task: _Task, number: int, work: Work, *, made: bool, last: bool) -> Generator[Any, Any, bool]:
+    def _write(
+        self, task: _KeptCheck, number: int, work: StateTransaction, *, made: bool, last: bool
+    ) -> Generator[Any, Any, bool]:
         """Write what a check changed; False means that its turn was taken back, as another worker was faster."""
         chat, bound, here = task.conversation, task.bound, task.here
         if bound is None:
@@ -259,7 +267,7 @@ class GuardState:
                 raise
         raise _outrun()
 
-    def _write_at_last(self, task: _Task, number: int, work: Work) -> None:
+    def _write_at_last(self, task: _KeptCheck, number: int, work: StateTransaction) -> None:
         try:
             if task.bound is not None:
                 self.conversations.write(task.conversation, task.bound, number, task.owner, work)

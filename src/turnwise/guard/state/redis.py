@@ -31,7 +31,7 @@ _TRIES: Final = 40  # tries of a change at least, where others are faster
 _AT_ONCE: Final = 1_000  # keys that one command lists, about
 
 
-class _Row(NamedTuple):
+class _StateRow(NamedTuple):
     """A state as the server has it."""
 
     payload: bytes | None  # None where the state is not known or past its time
@@ -239,7 +239,7 @@ class RedisStateStore(SharedStore):
             return tuple(results), self._change(keys, args)
 
     def _written(
-        self, kind: StateKind[Any], key: str, row: _Row, state: Any, parts: dict[str, bytes], changed: bool
+        self, kind: StateKind[Any], key: str, row: _StateRow, state: Any, parts: dict[str, bytes], changed: bool
     ) -> list[Any]:
         if not changed:
             return [_member(kind, key), row.token, "read", "", "0", "", 0]
@@ -249,15 +249,15 @@ class RedisStateStore(SharedStore):
         payload, owner = kind.pack(state), kind.owner(state)
         return [_member(kind, key), row.token, mode, payload, lasting, owner, len(parts), *named]
 
-    def _row(self, found: Sequence[bytes | None]) -> _Row:
+    def _row(self, found: Sequence[bytes | None]) -> _StateRow:
         payload, used, lasting, token = found
         if payload is None or used is None or token is None:
-            return _Row(None, token or b"")
+            return _StateRow(None, token or b"")
         ttl = self._ttls[lasting == b"1"]
         expired = ttl is not None and self._now() - int(used) > ttl.total_seconds() * 1e6
-        return _Row(None if expired else payload, token)
+        return _StateRow(None if expired else payload, token)
 
-    def _state(self, kind: StateKind[State], key: str, row: _Row) -> State | None:
+    def _state(self, kind: StateKind[State], key: str, row: _StateRow) -> State | None:
         return None if row.payload is None else kind.unpack(row.payload, key)
 
     def _hash(self, kind: StateKind[Any], key: str) -> bytes:

@@ -79,7 +79,7 @@ class SharedStore(ABC):
 APART: Final = "/"  # stands between the name of a tenant, which has none, and the key of a state
 
 
-class Work:
+class StateTransaction:
     """Reads states from a store and holds changes back, until `changes` are applied in one step.
 
     So a check that is killed has changed nothing, and one that is done again counts once. Each change is applied
@@ -89,7 +89,7 @@ class Work:
     >>> from turnwise.sessions import MemoryStateStore
     >>> kind = StateKind("n", 1, bytes, lambda data, key, version: 0)
     >>> store = MemoryStateStore()
-    >>> work = Work(store)
+    >>> work = StateTransaction(store)
     >>> work.change(kind, "a", lambda state: ((state or 0) + 1, "counted"))
     'counted'
     >>> work.get(kind, "a"), store.get(kind, "a"), store.change_all(work.changes), store.get(kind, "a")

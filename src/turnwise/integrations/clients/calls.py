@@ -52,7 +52,7 @@ def off_loop(call: Callable[..., Any], *given: Any) -> Do:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AdmittedRequest:
     """A request that was let through, or not: its messages as they came, and as the model may be sent them."""
 
     messages: list[dict[str, Any]]
@@ -61,7 +61,9 @@ class Asked:
     standing: PipelineResult | None = None  # on what is said in place of what was blocked
 
 
-def ask(guarding: Guarding, messages: Any, named: Mapping[str, Any], ends: Sequence[int] = ()) -> Steps[Asked]:
+def ask(
+    guarding: Guarding, messages: Any, named: Mapping[str, Any], ends: Sequence[int] = ()
+) -> Steps[AdmittedRequest]:
     """Check what came last in a list of messages, and before that in its beginnings up to ``ends``."""
     plain = plain_messages(messages)
     for end in (*ends, len(plain)):
@@ -72,9 +74,9 @@ def ask(guarding: Guarding, messages: Any, named: Mapping[str, Any], ends: Seque
         if guarding.refusal is None:
             raise GuardrailBlocked(result)
         standing = yield from stand_in(guarding, plain[:end], guarding.refusal, named, result)
-        return Asked(plain, None, result, standing)
+        return AdmittedRequest(plain, None, result, standing)
     sent = yield off_loop(guarding.pipeline.sendable, plain, result)
-    return Asked(plain, sent, result)
+    return AdmittedRequest(plain, sent, result)
 
 
 def of_reply(named: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from turnwise.guard import GuardrailBlocked, PipelineResult, TextKind
 from turnwise.guard.tool_texts import redacted_parts
 from turnwise.integrations.checking import Do, Steps
 from turnwise.integrations.clients.calls import (
-    Asked,
+    AdmittedRequest,
     Guarding,
     of_reply,
     parse_again,
@@ -30,15 +30,15 @@ SKIPPED: Final = frozenset(
 """Keys of what is no text of its own."""
 
 
-class Call(NamedTuple):
+class CheckedRequest(NamedTuple):
     """A request that was let through, or not: what was checked, what the client is given, and whose it is."""
 
-    asked: Asked
+    asked: AdmittedRequest
     given: Mapping[str, Any]
     named: Mapping[str, Any]
 
 
-class Kind(NamedTuple):
+class EventKind(NamedTuple):
     """What an event of a stream is, or begins or ends, and the index of the part that it is about."""
 
     what: str  # pass (it has no text), error, open (of a text), text, thought, end (of a part), last, or other
@@ -46,7 +46,7 @@ class Kind(NamedTuple):
     text: str = ""
 
 
-class Shown:
+class ShownStream:
     """What of a stream was shown: how it began, the text that is open, and how many parts are whole."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Shown:
         self.item: Any = None
         self.number = 0
 
-    def note(self, event: Any, kind: Kind) -> None:
+    def note(self, event: Any, kind: EventKind) -> None:
         self.number = getattr(event, "sequence_number", 0)
         if kind.what == "pass" and self.first is None:
             self.first = event
@@ -81,7 +81,7 @@ class PartsApi(ABC):
         self.others = OtherTexts(guarding.pipeline)
 
     @abstractmethod
-    def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
+    def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[CheckedRequest]:
         """Check a request, and say what the client is to be given."""
 
     @abstractmethod
@@ -93,7 +93,7 @@ class PartsApi(ABC):
         """What a reply says as one message of the assistant; None where it says nothing."""
 
     @abstractmethod
-    def refused(self, call: Call, refusal: str, reply: Any = None) -> Any:
+    def refused(self, call: CheckedRequest, refusal: str, reply: Any = None) -> Any:
         """A reply with a set text, in place of one that was blocked, or for a request that was not sent."""
 
     @abstractmethod
@@ -105,7 +105,7 @@ class PartsApi(ABC):
         """Whether pieces of a text, as `Events` groups them, are of the first text of a part."""
 
     @abstractmethod
-    def kind(self, event: Any) -> Kind:
+    def kind(self, event: Any) -> EventKind:
         """What an event is."""
 
     @abstractmethod
@@ -113,20 +113,20 @@ class PartsApi(ABC):
         """An event like another piece of a text that says something else."""
 
     @abstractmethod
-    def refused_events(self, call: Call, shown: Shown, refusal: str) -> Iterable[Any]:
+    def refused_events(self, call: CheckedRequest, shown: ShownStream, refusal: str) -> Iterable[Any]:
         """The events that end a stream with a set text; with what was shown where something was."""
 
     def kept(
-        self, call: Call, reply_id: str, result: PipelineResult | None, *, refused: bool = False
+        self, call: CheckedRequest, reply_id: str, result: PipelineResult | None, *, refused: bool = False
     ) -> Steps[None]:
         """Note by what the next request names this reply, or what was said in its place."""
         yield from ()
 
-    def keeps(self, call: Call) -> bool:
+    def keeps(self, call: CheckedRequest) -> bool:
         """Whether the server keeps a reply as part of a conversation that goes on with it."""
         return False
 
-    def withdrawn(self, call: Call, parts: Sequence[Any]) -> Steps[None]:
+    def withdrawn(self, call: CheckedRequest, parts: Sequence[Any]) -> Steps[None]:
         """Take a reply that was blocked from what the server keeps."""
         yield from ()
 
@@ -165,11 +165,11 @@ class PartsApi(ABC):
             yield from self.kept(call, reply.id, standing or result, refused=True)
         return with_result(reply, result)
 
-    def opened(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
+    def opened(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[CheckedRequest]:
         refuse_smuggled(given)
         return (yield from self.asked(given, named))
 
-    def _checked(self, call: Call, reply: Any) -> Steps[PipelineResult | None]:
+    def _checked(self, call: CheckedRequest, reply: Any) -> Steps[PipelineResult | None]:
         message, parts = self.said(plain(reply, "the reply")), self.parts(reply)
         result, new = call.asked.result, dict[str, str]()
         yield from self.others.check(self.other(parts), "check_output")
@@ -187,7 +187,7 @@ class PartsApi(ABC):
         return result
 
 
-def placed(result: PipelineResult, call: Call) -> PipelineResult:
+def placed(result: PipelineResult, call: CheckedRequest) -> PipelineResult:
     """A verdict on a reply, or that on its request where the first is about a text apart from the conversation."""
     return result if result.place is not None or call.asked.result is None else call.asked.result
 

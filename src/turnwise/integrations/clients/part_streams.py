@@ -16,15 +16,15 @@ from turnwise.integrations.clients.calls import of_reply, stand_in, with_result
 from turnwise.integrations.clients.client import Resource, Streamed
 from turnwise.integrations.clients.part_replies import (
     SKIPPED,
-    Call,
-    Kind,
+    CheckedRequest,
+    EventKind,
     PartsApi,
-    Shown,
+    ShownStream,
     placed,
     replaced_in,
     said_texts,
 )
-from turnwise.integrations.clients.shapes import Events, replace_texts
+from turnwise.integrations.clients.shapes import ReplyEvents, replace_texts
 from turnwise.integrations.clients.streams import END, PieceSteps, Show
 from turnwise.integrations.clients.texts import leaves
 
@@ -50,12 +50,12 @@ class PartsResource(Resource):
 class EventSteps(PieceSteps):
     """A reply in events: its first text is shown as it comes, thinking before that once whole, the rest last."""
 
-    def __init__(self, api: PartsApi, call: Call) -> None:
+    def __init__(self, api: PartsApi, call: CheckedRequest) -> None:
         super().__init__(api.guarding, call.asked, call.named)
         self._api, self._call = api, call
         self._fed = ""
         self._came: list[Any] = []
-        self._shown = Shown()
+        self._shown = ShownStream()
 
     def steps(self, following: Callable[[], Any]) -> Generator[Do | Show, Any, None]:
         try:
@@ -117,7 +117,7 @@ class EventSteps(PieceSteps):
             return
         yield from self._ended(came, [*held, *thought])
 
-    def _show(self, event: Any, kind: Kind) -> Show:
+    def _show(self, event: Any, kind: EventKind) -> Show:
         self._shown.note(event, kind)
         return Show(event)
 
@@ -170,7 +170,9 @@ class EventSteps(PieceSteps):
                 new[texts[0]] = first
             seen.append(first)
             if rest:
-                yield self._show(self._api.piece(self._shown.last, rest), Kind("text", self._shown.open, rest))
+                yield self._show(
+                    self._api.piece(self._shown.last, rest), EventKind("text", self._shown.open, rest)
+                )
         events = yield from self._other_texts(held, new, seen)
         yield from self._api.kept(self._call, str(reply.get("id")), self.result)
         for event in events:
@@ -180,7 +182,7 @@ class EventSteps(PieceSteps):
         self, held: list[Any], new: Mapping[str, str], seen: Sequence[str]
     ) -> Generator[Do, Any, list[Any]]:
         """Events with texts replaced, once the texts in them that are not said to the user are checked."""
-        events = Events(held)
+        events = ReplyEvents(held)
         groups = list(events.places)
         texts = {at: text for at, text in enumerate(events.texts) if groups[at][-1] != "signature"}
         before = dict(texts)

@@ -174,7 +174,7 @@ def plain(given: Any, path: str) -> dict[str, Any]:
     return dumped
 
 
-class Events:
+class ReplyEvents:
     """A reply in pieces (objects of pydantic, dicts, server-sent events): events, and each text as one."""
 
     def __init__(self, chunks: Sequence[Any]) -> None:

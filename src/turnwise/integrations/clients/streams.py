@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from turnwise.guard import AsyncOutputStream, OutputStream, PipelineResult
 from turnwise.integrations.checking import Do
-from turnwise.integrations.clients.calls import Asked, Guarding
+from turnwise.integrations.clients.calls import AdmittedRequest, Guarding
 
 END: Final = object()
 """Comes after the last piece of a model."""
@@ -24,7 +24,7 @@ class Show(NamedTuple):
 class PieceSteps(ABC):
     """A reply in pieces under check; ``result`` is the verdict, None before the end."""
 
-    def __init__(self, guarding: Guarding, asked: Asked, named: Mapping[str, Any]) -> None:
+    def __init__(self, guarding: Guarding, asked: AdmittedRequest, named: Mapping[str, Any]) -> None:
         self._guarding, self._asked, self._named = guarding, asked, named
         self._stream: OutputStream | AsyncOutputStream | None = None
         self.result: PipelineResult | None = None if asked.sent is not None else asked.result
@@ -47,7 +47,7 @@ class PieceSteps(ABC):
         return shown
 
 
-class _Stream:
+class _ClientStream:
     def __init__(self, reply: PieceSteps, raw: Any) -> None:
         self._reply, self._raw = reply, raw
         self._steps = reply.steps(self._following)
@@ -67,7 +67,7 @@ class _Stream:
         return getattr(self._raw, "response", None)
 
 
-class GuardedStream(_Stream, Iterator[Any]):
+class GuardedStream(_ClientStream, Iterator[Any]):
     """A reply that comes in pieces, as `openai.Stream` is one: an iterator, and a context manager.
 
     ``turnwise_result`` has the verdict at the end; so has the last piece. A reply that is blocked ends with
@@ -113,7 +113,7 @@ class GuardedStream(_Stream, Iterator[Any]):
         self.close()
 
 
-class GuardedAsyncStream(_Stream, AsyncIterator[Any]):
+class GuardedAsyncStream(_ClientStream, AsyncIterator[Any]):
     """`GuardedStream` for async code, as `openai.AsyncStream` is one."""
 
     async def _following(self) -> Any:

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from turnwise._support.bounded import read_json
 from turnwise.errors import GuardError
 from turnwise.integrations.mcp.messages import MAX_MESSAGE, McpScreen
-from turnwise.integrations.mcp.stdio import Client
+from turnwise.integrations.mcp.stdio import StdioClient
 
 _JSON, _STREAM = "application/json", "text/event-stream"
 _TIMEOUT = httpx.Timeout(30.0, read=None)
@@ -41,7 +41,7 @@ _NAMES: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": 
 _VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 
 
-class Events:
+class ServerSentEvents:
     """The events of a stream (WHATWG HTML, 9.2.6); they are written anew, so that a client reads the same."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ def serve_url(url: str, headers: Mapping[str, str], screen: McpScreen) -> None:
 
 class _Remote:
     def __init__(self, url: str, headers: Mapping[str, str], screen: McpScreen, http: httpx.Client) -> None:
-        self.client = Client(screen)
+        self.client = StdioClient(screen)
         self._url = url
         self._http = http
         self._headers = {"accept-encoding": "identity", **headers}
@@ -142,7 +142,7 @@ class _Remote:
                     self._session["mcp-session-id"] = session
                 kind = response.headers.get("content-type", "")
                 if kind.startswith(_STREAM) and response.status_code < 400:
-                    events = Events()
+                    events = ServerSentEvents()
                     if not self._follow(response, waiting, events):
                         self._resume(waiting, events)
                 elif (body := _whole(response.iter_bytes())) and kind.startswith(_JSON) and b'"jsonrpc"' in body:
@@ -153,7 +153,7 @@ class _Remote:
             self._fail(waiting, f"the MCP server can't be reached: {error or type(error).__name__}")
         if one.get("method") == "notifications/initialized" and not self._listens:
             self._listens = True
-            Thread(target=self._resume, args=(None, Events()), daemon=True).start()
+            Thread(target=self._resume, args=(None, ServerSentEvents()), daemon=True).start()
 
     def _take(self, raw: bytes) -> None:
         passed = self.client.screen.to_client(raw)
@@ -163,7 +163,7 @@ class _Remote:
             if isinstance(result, dict) and isinstance(version := result.get("protocolVersion"), str):
                 self._session["mcp-protocol-version"] = version
 
-    def _follow(self, response: httpx.Response, waiting: Any, events: Events) -> bool:
+    def _follow(self, response: httpx.Response, waiting: Any, events: ServerSentEvents) -> bool:
         """Pass on a stream to its end; whether it had the answer that is waited for."""
         found = waiting is None
         for chunk in response.iter_bytes():
@@ -173,7 +173,7 @@ class _Remote:
                     self._take(data.replace(b"\n", b" "))
         return found
 
-    def _resume(self, waiting: Any, events: Events) -> None:
+    def _resume(self, waiting: Any, events: ServerSentEvents) -> None:
         """Go on with a stream that broke off before its answer; without one, hear what the server says."""
         for _ in range(_TRIES):
             if waiting is not None and not events.last_id:
@@ -235,7 +235,7 @@ def _routing(message: Mapping[str, Any]) -> dict[str, str]:
 # A local address
 
 
-class _RefusedError(Exception):
+class _OwnAnswerError(Exception):
     """A request that gets another answer than the server's."""
 
     def __init__(self, status: int, text: str | bytes, kind: str = "text/plain") -> None:
@@ -267,7 +267,7 @@ class _Local:
         """Pass a request on, and its answer back, where they are let through."""
         try:
             return await self._passed(request)
-        except _RefusedError as refused:
+        except _OwnAnswerError as refused:
             return refused.response
         except (httpx.HTTPError, GuardError) as error:
             return Response(f"the MCP server can't be reached: {type(error).__name__}", 502)
@@ -298,9 +298,9 @@ class _Local:
         if passed.answers or passed.forward is None:
             answers = passed.answers + screen.give_up("another call of the batch was withheld")
             whole = answers[0] if len(answers) == 1 else b"[" + b",".join(answers) + b"]"
-            raise _RefusedError(200, whole, _JSON) if answers else _RefusedError(202, b"")
+            raise _OwnAnswerError(200, whole, _JSON) if answers else _OwnAnswerError(202, b"")
         if passed.forward != raw and any(name.startswith("mcp-param-") for name in sent):
-            raise _RefusedError(403, "arguments that were redacted stand in headers too")
+            raise _OwnAnswerError(403, "arguments that were redacted stand in headers too")
         return passed.forward
 
 
@@ -309,7 +309,7 @@ def _check_local(request: Request) -> None:
     host, origin = request.headers.get("host", ""), request.headers.get("origin")
     named = [httpx.URL(f"http://{host}").host, *([] if origin is None else [httpx.URL(origin).host])]
     if not _LOCAL.issuperset(named):
-        raise _RefusedError(403, "only pages and programs of this machine may ask")
+        raise _OwnAnswerError(403, "only pages and programs of this machine may ask")
 
 
 async def _body(chunks: AsyncIterator[bytes], status: int) -> bytes:
@@ -318,7 +318,7 @@ async def _body(chunks: AsyncIterator[bytes], status: int) -> bytes:
         parts.append(chunk)
         size += len(chunk)
         if size > MAX_MESSAGE:
-            raise _RefusedError(status, "the message is too long")
+            raise _OwnAnswerError(status, "the message is too long")
     return b"".join(parts)
 
 
@@ -338,12 +338,12 @@ async def _answered(answer: httpx.Response, screen: McpScreen) -> Response:
     if kind.startswith(_JSON) and body:
         body = (await run_in_threadpool(screen.to_client, body)).forward or b""
     elif body and answer.status_code < 400:
-        raise _RefusedError(502, "the MCP server answered with something else than JSON")
+        raise _OwnAnswerError(502, "the MCP server answered with something else than JSON")
     return Response(body, answer.status_code, kept, media_type=kind or None)
 
 
 async def _checked_stream(answer: httpx.Response, screen: McpScreen) -> AsyncIterator[bytes]:
-    events = Events()
+    events = ServerSentEvents()
     try:
         async for chunk in answer.aiter_bytes():
             for head, data in events.feed(chunk):

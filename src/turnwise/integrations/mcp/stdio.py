@@ -34,7 +34,7 @@ def lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
-class Client:
+class StdioClient:
     """The client at the other end of our standard streams."""
 
     def __init__(self, screen: McpScreen) -> None:
@@ -68,7 +68,7 @@ def serve_command(command: Sequence[str], screen: McpScreen) -> int:
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except OSError as error:
         raise GuardError(f"{command[0]}: the MCP server can't be started: {error.strerror or error}") from error
-    client = Client(screen)
+    client = StdioClient(screen)
     over = Event()
 
     def send() -> None:

@@ -12,7 +12,7 @@ from turnwise.guard import GuardrailBlocked, PipelineResult, TextKind
 from turnwise.guard.results import joined
 from turnwise.integrations.checking import Do, Steps
 from turnwise.integrations.clients.calls import (
-    Asked,
+    AdmittedRequest,
     Guarding,
     ask,
     of_reply,
@@ -160,7 +160,9 @@ def _put_text(choice: Any, text: str) -> None:
 class CompletionSteps(PieceSteps):
     """A completion that comes in pieces: its text is passed on as it comes, calls of tools at the end."""
 
-    def __init__(self, guarding: Guarding, asked: Asked, named: Mapping[str, Any], model: object) -> None:
+    def __init__(
+        self, guarding: Guarding, asked: AdmittedRequest, named: Mapping[str, Any], model: object
+    ) -> None:
         super().__init__(guarding, asked, named)
         self._model = model
         self._key = "content"

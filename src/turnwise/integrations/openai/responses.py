@@ -15,11 +15,11 @@ from turnwise.errors import GuardError, StateError
 from turnwise.guard import GuardrailBlocked, PipelineResult
 from turnwise.guard.names import digest_of
 from turnwise.integrations.checking import Do, Steps
-from turnwise.integrations.clients.calls import Asked, Guarding, ask, off_loop
+from turnwise.integrations.clients.calls import AdmittedRequest, Guarding, ask, off_loop
 from turnwise.integrations.clients.client import AsyncResource, HelperStream, SyncResource, named_in, not_guarded
-from turnwise.integrations.clients.part_replies import SKIPPED, Call, Kind, PartsApi, Shown
+from turnwise.integrations.clients.part_replies import SKIPPED, CheckedRequest, EventKind, PartsApi, ShownStream
 from turnwise.integrations.clients.part_streams import PartsResource
-from turnwise.integrations.clients.shapes import Events, as_message, as_messages, items_sent, plain
+from turnwise.integrations.clients.shapes import ReplyEvents, as_message, as_messages, items_sent, plain
 from turnwise.integrations.clients.texts import Leaf, last_heard, leaves
 from turnwise.integrations.openai.completions import FILTERED, INSTEAD
 from turnwise.sessions import StateKind
@@ -75,10 +75,10 @@ class GuardedResponses(_Responses, SyncResource):
         """
         return HelperStream(partial(_entered, *_helper(self, given)))
 
-    def raw_stream(self, made: dict[str, Any], **given: Any) -> _Raw:
+    def raw_stream(self, made: dict[str, Any], **given: Any) -> _ResponseStream:
         """A stream for the package's helper; it is left in ``made`` too."""
         made["stream"] = self.create(**given)
-        return _Raw(made["stream"])
+        return _ResponseStream(made["stream"])
 
 
 class GuardedAsyncResponses(_Responses, AsyncResource):
@@ -88,12 +88,12 @@ class GuardedAsyncResponses(_Responses, AsyncResource):
         """Ask the model by the package's helper; see `GuardedResponses.stream`."""
         return HelperStream(partial(_aentered, *_helper(self, given)))
 
-    async def raw_stream(self, made: dict[str, Any], **given: Any) -> _Raw:
+    async def raw_stream(self, made: dict[str, Any], **given: Any) -> _ResponseStream:
         made["stream"] = await self.create(**given)
-        return _Raw(made["stream"])
+        return _ResponseStream(made["stream"])
 
 
-class _Raw:
+class _ResponseStream:
     """A guarded stream in the place of one of the package, whose helper closes its response."""
 
     def __init__(self, stream: Any) -> None:
@@ -142,7 +142,7 @@ class ResponsesApi(PartsApi):
         super().__init__(guarding)
         self._conversations = conversations
 
-    def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[Call]:
+    def asked(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[CheckedRequest]:
         if given.get("background"):
             raise GuardError("background is set: its reply would bypass the guard; ask without it, or with stream")
         given, named = yield from self._placed(given, named)
@@ -151,12 +151,12 @@ class ResponsesApi(PartsApi):
         items = [plain(item, f"input[{at}]") for at, item in enumerate(raws)]
         messages = as_messages(items)
         heard = last_heard(messages)
-        asked = Asked(messages, messages, None)
+        asked = AdmittedRequest(messages, messages, None)
         if heard:
             ends = _ends(messages[:heard]) if "after" in named else ()
             asked = yield from ask(self.guarding, messages[:heard], named, ends)
             if asked.sent is None:
-                return Call(asked, given, named)
+                return CheckedRequest(asked, given, named)
         others = deepcopy(
             {"input": [item for item in items if _is_other(item)], "prompt": given.get("prompt") or {}}
         )
@@ -165,7 +165,7 @@ class ResponsesApi(PartsApi):
         except GuardrailBlocked as blocked:
             if self.guarding.refusal is None:
                 raise
-            return Call(Asked(asked.messages, None, blocked.result), given, named)
+            return CheckedRequest(AdmittedRequest(asked.messages, None, blocked.result), given, named)
         sent = [*(asked.sent or ()), *messages[heard:]] if heard else messages
         if changed:
             left = iter(others["input"])
@@ -174,9 +174,9 @@ class ResponsesApi(PartsApi):
         if sent != messages:
             raws = items_sent(items, sent)
         elif not changed:
-            return Call(asked, given, named)
+            return CheckedRequest(asked, given, named)
         alone = isinstance(told, str) and len(raws) == 1
-        return Call(asked, {**given, "input": raws[0]["content"] if alone else raws}, named)
+        return CheckedRequest(asked, {**given, "input": raws[0]["content"] if alone else raws}, named)
 
     def _placed(self, given: Mapping[str, Any], named: Mapping[str, Any]) -> Steps[tuple[Any, Any]]:
         """Where a conversation that the server keeps stands, and the request with ids that the server knows."""
@@ -215,7 +215,7 @@ class ResponsesApi(PartsApi):
         return found
 
     def kept(
-        self, call: Call, reply_id: str, result: PipelineResult | None, *, refused: bool = False
+        self, call: CheckedRequest, reply_id: str, result: PipelineResult | None, *, refused: bool = False
     ) -> Steps[None]:
         kept, name = _id(call.given.get("conversation")), call.named.get("conversation_id")
         names = [f"response {reply_id}"]
@@ -232,10 +232,10 @@ class ResponsesApi(PartsApi):
         except StateError:
             return  # a request that goes on from here is told that it is not known
 
-    def keeps(self, call: Call) -> bool:
+    def keeps(self, call: CheckedRequest) -> bool:
         return call.given.get("conversation") is not None
 
-    def withdrawn(self, call: Call, parts: Sequence[Any]) -> Steps[None]:
+    def withdrawn(self, call: CheckedRequest, parts: Sequence[Any]) -> Steps[None]:
         kept = _id(call.given.get("conversation"))
         for item in dict.fromkeys(getattr(part, "id", None) for part in parts) if kept is not None else ():
             if item is not None:
@@ -258,7 +258,7 @@ class ResponsesApi(PartsApi):
             elif part.type not in ("function_call", "custom_tool_call"):
                 yield from leaves(part, skip=SKIPPED)
 
-    def refused(self, call: Call, refusal: str, reply: Any = None) -> Any:
+    def refused(self, call: CheckedRequest, refusal: str, reply: Any = None) -> Any:
         from openai.types.responses import ParsedResponse, Response
 
         told = {
@@ -276,7 +276,7 @@ class ResponsesApi(PartsApi):
         return made.construct(**{**kept, **told})
 
     def whole(self, events: Sequence[Any]) -> dict[str, Any]:
-        told = Events(events)
+        told = ReplyEvents(events)
         reply = told.reply()
         done = [event["item"] for event in told.events if event.get("type") == "response.output_item.done"]
         return reply if reply.get("output") or not done else {**reply, "output": done}
@@ -285,7 +285,7 @@ class ResponsesApi(PartsApi):
         said = group[0] in ("response.output_text.delta", "response.refusal.delta")
         return said and at is not None and group[2:4] == (at, 0)
 
-    def kind(self, event: Any) -> Kind:
+    def kind(self, event: Any) -> EventKind:
         kind, at = event.type, getattr(event, "output_index", None)
         first = getattr(event, "content_index", 0) == 0
         what = "other"
@@ -305,14 +305,14 @@ class ResponsesApi(PartsApi):
         elif kind == "response.output_item.done":
             what = "end"
         elif kind in ("response.output_text.delta", "response.refusal.delta") and first:
-            return Kind("text", at, event.delta)
-        return Kind(what, at)
+            return EventKind("text", at, event.delta)
+        return EventKind(what, at)
 
     def piece(self, event: Any, text: str) -> Any:
         spelled: dict[str, Any] = {"logprobs": []} if getattr(event, "logprobs", None) else {}
         return event.model_copy(update={"delta": text, **spelled})
 
-    def refused_events(self, call: Call, shown: Shown, refusal: str) -> Iterable[Any]:
+    def refused_events(self, call: CheckedRequest, shown: ShownStream, refusal: str) -> Iterable[Any]:
         from openai.types import responses as types
 
         said = shown.text or refusal

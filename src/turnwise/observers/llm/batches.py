@@ -43,7 +43,7 @@ Asked = tuple[Sequence[Request], Sequence[Turn], int, Context]
 
 
 @dataclass(slots=True)
-class _State:
+class _BatchState:
     """What is known of a batch: `lines` has key, repeat and nonce of each request by its number in the file."""
 
     spec: str
@@ -116,9 +116,9 @@ class Batch:
     def _requests(self) -> Path:
         return self.path.with_name(f"{self.path.name}.requests.jsonl")
 
-    def _read(self) -> _State:
+    def _read(self) -> _BatchState:
         try:
-            state = _State(**json.loads(self.path.read_text("utf-8")))
+            state = _BatchState(**json.loads(self.path.read_text("utf-8")))
         except (OSError, ValueError, TypeError) as error:
             raise UsageError(f"{self.path} is no state of a batch: name another file") from error
         if (state.spec, state.base_url) != (self.endpoint.spec, self.endpoint.base_url):
@@ -127,12 +127,12 @@ class Batch:
             )
         return state
 
-    def _save(self, state: _State) -> None:
+    def _save(self, state: _BatchState) -> None:
         _replace(self.path, json.dumps(asdict(state)))
 
-    def _write(self, asked: Iterable[Asked]) -> _State | None:
+    def _write(self, asked: Iterable[Asked]) -> _BatchState | None:
         """Write the requests that have no kept reply; None where there are none."""
-        state = _State(self.endpoint.spec, self.endpoint.base_url, secrets.token_hex(16), {})
+        state = _BatchState(self.endpoint.spec, self.endpoint.base_url, secrets.token_hex(16), {})
         bodies: list[str] = []
         most = 0.0
         for key, repeat, nonce, body, cost in self._missing(asked):
@@ -171,7 +171,7 @@ class Batch:
     def _share(self) -> float:
         return 1.0 if self.endpoint.price is None else self.endpoint.price.batch
 
-    def _submit(self, client: OpenAIClient, state: _State) -> str:
+    def _submit(self, client: OpenAIClient, state: _BatchState) -> str:
         """Submit the batch, unless it was submitted before; its number."""
         if state.submitting:
             for batch in client.call(lambda sdk: list(sdk.batches.list(limit=100))):
@@ -210,7 +210,7 @@ class Batch:
                 told = line
             self.wait(POLL_S)
 
-    def _collected(self, client: OpenAIClient, state: _State, batch: Any) -> BatchDone:
+    def _collected(self, client: OpenAIClient, state: _BatchState, batch: Any) -> BatchDone:
         if batch.output_file_id is None:
             return BatchDone(len(state.lines), 0, None)
         content = client.call(lambda sdk: sdk.files.content(batch.output_file_id).content)
@@ -228,7 +228,7 @@ class Batch:
             cost += found.cost_usd or 0.0
         return BatchDone(len(state.lines), replies, cost if known else None)
 
-    def _reply(self, client: OpenAIClient, state: _State, line: bytes) -> Reply | None:
+    def _reply(self, client: OpenAIClient, state: _BatchState, line: bytes) -> Reply | None:
         """The reply in a line of the results; None where the request got none, or is none of ours."""
         try:
             result = json.loads(line)

@@ -164,7 +164,7 @@ _AUTH_BYTES = 32
 Call = Literal["take", "settle", "bound"]
 
 
-class Answer(NamedTuple):
+class Admission(NamedTuple):
     """What the ledger says: a ticket, why nobody gets one any more, or neither where one has to ask again."""
 
     ticket: Ticket | None = None
@@ -174,7 +174,7 @@ class Answer(NamedTuple):
 class Allowance(Protocol):
     """Carries calls to a ledger; picklable, but once it is used somewhere it belongs to that one worker."""
 
-    def call(self, name: Call, argument: Any) -> Answer:
+    def call(self, name: Call, argument: Any) -> Admission:
         """Have the ledger do something for this worker, at once; `ObserverError` where it can't be reached."""
 
 
@@ -190,7 +190,7 @@ class Ledger(RequestLimits):
         super().__init__(Halt(), budget_usd, per_minute, monotonic)
         self._tickets: defaultdict[str, list[Ticket]] = defaultdict(list)
 
-    def call(self, worker: str, name: Call, argument: Any) -> Answer:
+    def call(self, worker: str, name: Call, argument: Any) -> Admission:
         with self._changed:
             if name == "bound":
                 self.bound(argument)
@@ -199,17 +199,17 @@ class Ledger(RequestLimits):
                 self.settle(argument)
             else:
                 return self._take_for(worker, argument)
-        return Answer()
+        return Admission()
 
-    def _take_for(self, worker: str, most_usd: float) -> Answer:
+    def _take_for(self, worker: str, most_usd: float) -> Admission:
         try:
             self._halt.check()
             ticket = self.try_take(most_usd)
         except ObserverError as error:
-            return Answer(stopped=error)
+            return Admission(stopped=error)
         if ticket is not None:
             self._tickets[worker].append(ticket)
-        return Answer(ticket)
+        return Admission(ticket)
 
     def gone(self, worker: str) -> None:
         """Take back the tickets of a worker that is no more."""
@@ -273,13 +273,13 @@ class SocketAllowance:
     def __reduce__(self) -> tuple[Any, ...]:
         return SocketAllowance, (self.address, self.key)
 
-    def call(self, name: Call, argument: Any) -> Answer:
+    def call(self, name: Call, argument: Any) -> Admission:
         with self._lock:
             try:
                 if self._connection is None:
                     self._connection = Client(self.address, authkey=self.key)
                 self._connection.send((name, argument))
-                answer: Answer = self._connection.recv()
+                answer: Admission = self._connection.recv()
             except (OSError, EOFError) as error:
                 raise ObserverError(
                     "the process that keeps the common budget is gone; the same command continues"

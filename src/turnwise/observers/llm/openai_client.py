@@ -260,7 +260,7 @@ class BoundedTransport:
             proxy=given and core.Proxy(str(given.url), auth=given.auth),
             max_connections=None,
             keepalive_expiry=_IDLE_S,
-            network_backend=_Backend(core.SyncBackend(), self._exchange),
+            network_backend=_DeadlineBackend(core.SyncBackend(), self._exchange),
         )
 
     def handle_request(self, request: Any) -> Any:
@@ -332,18 +332,18 @@ class _Exchange(threading.local):
         return data
 
 
-class _Backend:
+class _DeadlineBackend:
     """Opens connections, with the methods of ``httpcore.NetworkBackend``."""
 
     def __init__(self, inner: Any, exchange: _Exchange) -> None:
         self._inner, self._exchange = inner, exchange
 
-    def connect_tcp(self, host: str, port: int, timeout: float | None = None, **options: Any) -> _Stream:
+    def connect_tcp(self, host: str, port: int, timeout: float | None = None, **options: Any) -> _DeadlineStream:
         seconds = self._exchange.seconds_left(timeout)
-        return _Stream(self._inner.connect_tcp(host, port, seconds, **options), self._exchange)
+        return _DeadlineStream(self._inner.connect_tcp(host, port, seconds, **options), self._exchange)
 
 
-class _Stream:
+class _DeadlineStream:
     """A connection that waits no longer than there is time left; an ``httpcore.NetworkStream``."""
 
     def __init__(self, inner: Any, exchange: _Exchange) -> None:
@@ -359,9 +359,9 @@ class _Stream:
 
     def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
-    ) -> _Stream:
+    ) -> _DeadlineStream:
         seconds = self._exchange.seconds_left(timeout)
-        return _Stream(self._inner.start_tls(ssl_context, server_hostname, seconds), self._exchange)
+        return _DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, seconds), self._exchange)
 
 
 def _proxy_for(url: str) -> str | None:

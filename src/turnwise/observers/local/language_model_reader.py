@@ -16,7 +16,7 @@ import numpy as np
 
 from turnwise.conversation import Side
 from turnwise.observers.local.network import Cache, Caches, Network, Outputs, beginning, spans_of
-from turnwise.observers.local.reading import SIDES, Reading, Speech, Text, Utterance
+from turnwise.observers.local.reading import SIDES, Reading, Speech, TokenisedText, Utterance
 from turnwise.observers.local.weights import CACHE_BYTES, UNSAID, Reach
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class LanguageModelReader:
             self._first.keep(key, outputs)
         return text.reading(side, outputs.logits[:, SIDES.index(side)], outputs.states)
 
-    def _read(self, key: bytes, text: Text, after: Window, side: Side, *, lasts: bool) -> Outputs:
+    def _read(self, key: bytes, text: TokenisedText, after: Window, side: Side, *, lasts: bool) -> Outputs:
         """The outputs of a text at the end of a window, from the latest readings where they are there."""
         outputs, cache = self._recent.get(key) or self._outputs(text, after, side)
         if lasts and cache is not None:
@@ -141,7 +141,7 @@ class LanguageModelReader:
         self._recent.keep(key, (outputs, cache))
         return outputs
 
-    def _outputs(self, text: Text, after: Window, side: Side) -> tuple[Outputs, Cache]:
+    def _outputs(self, text: TokenisedText, after: Window, side: Side) -> tuple[Outputs, Cache]:
         """Read a text at the end of a window; return a row of outputs for each part, and the window's cache."""
         start = after.ends[-2] if len(after.ends) > 1 else 0
         found = self.caches.find(map(after.until, self._read_before(after)))
@@ -196,7 +196,7 @@ class Pass(NamedTuple):
     apart: tuple[tuple[int, Side, bytes], ...]  # where each begins in the window, who says it, and its ids
 
 
-class _Place(NamedTuple):
+class _ScoredText(NamedTuple):
     """The reading of a scored text, without logits until all passes are over, and where they are found then."""
 
     rows: bytes
@@ -232,12 +232,12 @@ class Passes:
             before, cache = self._run(one, before, cache)
         return [[None if place is None else self._reading(place) for place in said] for said in places]
 
-    def _plan(self, said: Sequence[Utterance], passes: list[Pass]) -> list[_Place | None]:
+    def _plan(self, said: Sequence[Utterance], passes: list[Pass]) -> list[_ScoredText | None]:
         """Add the passes of a conversation; return where its rows will be."""
         window, sides = Window(), tuple[Side, ...]()
         latest: Pass | None = None
         apart: list[tuple[int, Side, bytes]] = []
-        places: list[_Place | None] = []
+        places: list[_ScoredText | None] = []
         for side, words, is_scored in said:
             text = self._speech.encode(words)
             remembered = self._speech.remembered(text, side)
@@ -257,7 +257,7 @@ class Passes:
                 apart.append((start, side, ids))
                 key = _key(read.ids, ids)
             latest = Pass(read, sides[: len(read.ends)], tuple(apart))
-            places.append(_Place(key, text.reading(side, _NOT_YET)))
+            places.append(_ScoredText(key, text.reading(side, _NOT_YET)))
         passes += [latest] if latest else []
         return places
 
@@ -298,7 +298,7 @@ class Passes:
         outputs = self._network.run(ids, spans_of(self._speech.parts(len(ids), side), 0), context)[0]
         return outputs if self._states else outputs._replace(states=None)
 
-    def _reading(self, place: _Place) -> Reading:
+    def _reading(self, place: _ScoredText) -> Reading:
         logits, states = self._rows[place.rows]
         return place.reading._replace(logits=logits[:, SIDES.index(place.reading.side)], states=states)
 

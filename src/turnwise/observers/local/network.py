@@ -35,7 +35,7 @@ QUIET = 3
 """Level of onnxruntime's log from which it speaks: errors."""
 
 
-class Span(NamedTuple):
+class TokenSpan(NamedTuple):
     """Where a text lies among the new tokens, without the mark of its speaker and with the mark of its end."""
 
     start: int
@@ -46,15 +46,15 @@ CHUNK = 512
 """Tokens that are read at once where no text is cut by it: what attention takes grows with them."""
 
 
-def spans_of(parts: Iterable[tuple[int, int]], offset: int) -> list[Span]:
+def spans_of(parts: Iterable[tuple[int, int]], offset: int) -> list[TokenSpan]:
     """The spans of the parts of a text that begins at an offset."""
-    return [Span(offset + start, offset + stop) for start, stop in parts]
+    return [TokenSpan(offset + start, offset + stop) for start, stop in parts]
 
 
-def chunks_of(length: int, spans: Sequence[Span]) -> list[tuple[int, int]]:
+def chunks_of(length: int, spans: Sequence[TokenSpan]) -> list[tuple[int, int]]:
     """Where tokens are cut into chunks of at most `CHUNK`; spans, given in order, are not cut.
 
-    >>> chunks_of(1000, [Span(500, 700)])
+    >>> chunks_of(1000, [TokenSpan(500, 700)])
     [(0, 500), (500, 1000)]
     """
     found, start = [], 0
@@ -109,13 +109,13 @@ class Network:
         self._nothing = [np.zeros((1, int(one.shape[1]), 0, int(one.shape[3])), np.float32) for one in past]
 
     def run(
-        self, tokens: Sequence[int], spans: Sequence[Span], before: Cache | None = None
+        self, tokens: Sequence[int], spans: Sequence[TokenSpan], before: Cache | None = None
     ) -> tuple[Outputs, Cache]:
         """Read tokens, at least two, after those of a cache; `spans` of the texts come in order, apart."""
         rows, states, cache = [], [], before
         for start, stop in chunks_of(len(tokens), spans):
             check_deadline()
-            inside = [Span(a - start, b - start) for a, b in spans if start <= a and b <= stop]
+            inside = [TokenSpan(a - start, b - start) for a, b in spans if start <= a and b <= stop]
             logits, state, cache = self._run(tokens[start:stop], inside, cache)
             rows.append(logits)
             states.append(state)
@@ -123,7 +123,7 @@ class Network:
         return Outputs(np.concatenate(rows), np.concatenate(states)), cache
 
     def _run(
-        self, tokens: Sequence[int], spans: Sequence[Span], before: Cache | None
+        self, tokens: Sequence[int], spans: Sequence[TokenSpan], before: Cache | None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], Cache]:
         length = (before.length if before else 0) + len(tokens)
         mean = np.zeros((max(len(spans), 1), len(tokens)), np.float32)

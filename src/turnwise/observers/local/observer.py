@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from turnwise.observers.local.reading import Reader, Reading
-    from turnwise.observers.local.scores import Head
+    from turnwise.observers.local.scores import TaughtHead
 
 
 VERSION = "1.1"
@@ -116,7 +116,7 @@ class LocalObserver:
         self._sha256 = weights.sha256
         self._read = weights.languages
         self._languages = Languages(self._read, self._reader.speech.known)
-        self._heads: dict[str, Head] = {}
+        self._heads: dict[str, TaughtHead] = {}
         self._known = self._info(weights.metrics)
         self._base = self._known.base
         del weights
@@ -294,7 +294,7 @@ class LocalObserver:
             for talk, (*_, last) in zip(talks, readings, strict=True)
         ]
 
-    def taught(self, request: Request) -> Head | None:
+    def taught(self, request: Request) -> TaughtHead | None:
         """The head of a principle for a side, loaded once; None where nothing was taught, or for our own."""
         file = request.principle.head(request.side)
         if file is None or self._base is None or request.principle.name in PRINCIPLES:

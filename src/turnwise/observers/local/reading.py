@@ -111,7 +111,7 @@ _BEGIN, _END = "<|im_start|>", "<|im_end|>"
 _SPEAKERS = {Side.PROMPT: "user\n", Side.RESPONSE: "assistant\n"}
 
 
-class Text(NamedTuple):
+class TokenisedText(NamedTuple):
     """A text as tokens; `bytes_per_token`, of UTF-8, is low in other languages, ciphers and gibberish."""
 
     ids: list[int]
@@ -149,7 +149,7 @@ class Speech:
         """How many ids at the beginning of a piece belong to its marks."""
         return len(self._begin[side])
 
-    def encode(self, text: str) -> Text:
+    def encode(self, text: str) -> TokenisedText:
         """A text as tokens, with what hides words in it undone; a lone surrogate is read as a question mark."""
         most = HEAD_BYTES + TAIL_BYTES
         # A character has at least a byte, so of a very long text no more is encoded than may be kept.
@@ -163,7 +163,7 @@ class Speech:
         left_out = f"read the first {len(head):,} and the last {len(tail):,} of {len(text):,} characters"
         return found._replace(left_out=found.left_out or left_out)
 
-    def _encode(self, text: str) -> Text:
+    def _encode(self, text: str) -> TokenisedText:
         plain, evasions = normalise(text, self.known)
         ids = self._ids(plain)
         size = len(plain.encode("utf-8"))
@@ -173,13 +173,13 @@ class Speech:
         if len(ids) > most:
             left_out = f"read the first and the last tokens of the text, {most:,} together"
             ids = self._ends(ids, most)
-        return Text(ids, bool(evasions), bytes_per_token, left_out)
+        return TokenisedText(ids, bool(evasions), bytes_per_token, left_out)
 
-    def remembered(self, text: Text, side: Side) -> list[int]:
+    def remembered(self, text: TokenisedText, side: Side) -> list[int]:
         """The ids that stay in the window for later texts, with the marks of their speaker."""
         return self._marked(self.ends(text, self._stays[side]), side)
 
-    def whole(self, text: Text, side: Side) -> list[int] | None:
+    def whole(self, text: TokenisedText, side: Side) -> list[int] | None:
         """The ids of all that is read of a text, with the marks of its speaker; None where all of it stays."""
         return self._marked(text.ids, side) if len(text.ids) > self._stays[side] else None
 
@@ -195,11 +195,11 @@ class Speech:
         cuts = [head + size * number // count for number in range(count)]
         return list(pairwise([*cuts, length - self.tail + 1]))
 
-    def ends(self, text: Text, size: int) -> list[int]:
+    def ends(self, text: TokenisedText, size: int) -> list[int]:
         """The ids of a text, or of a longer one head and tail with a gap between, `size` in all."""
         return text.ids if len(text.ids) <= size else self._ends(text.ids, size)
 
-    def stretches(self, text: Text, size: int) -> list[list[int]]:
+    def stretches(self, text: TokenisedText, size: int) -> list[list[int]]:
         """A text that is longer than `size` ids in parts of at most `size`, about equal; none of a shorter one."""
         count = -(-len(text.ids) // size)
         cuts = [len(text.ids) * number // count for number in range(count + 1)] if count > 1 else []

@@ -121,7 +121,7 @@ UNSURE = ("offset", "undecided", "doubt")
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class TaughtHead:
     """What was taught of a user's own principle: from the states of the network to T, I and F.
 
     `weights` has a row for F, and for T and I where annotations have them, shape (outputs, width), with an
@@ -135,7 +135,7 @@ class Head:
     unsure: NDArray[np.float64]
 
     @classmethod
-    def read(cls, record: Mapping[str, Any]) -> Head:
+    def read(cls, record: Mapping[str, Any]) -> TaughtHead:
         """The head that `to_record` wrote; `ValueError` where a part is missing or does not fit."""
         try:
             raw = base64.b64decode(record["weights"], validate=True)
@@ -181,11 +181,11 @@ def unsure_of(falsity: NDArray[np.float64], doubt: NDArray[np.float64]) -> NDArr
     return np.stack((np.ones_like(falsity), 4 * falsity * (1 - falsity), doubt), axis=1)
 
 
-def load_head(file: HeadFile, base: str) -> Head:
+def load_head(file: HeadFile, base: str) -> TaughtHead:
     """The head of a file; `ObserverError` where it changed since the principle was read, or has another base."""
     try:
         content = read_head(file.path)
-        head = Head.read(content.head)
+        head = TaughtHead.read(content.head)
     except (PrincipleError, ValueError) as error:
         raise ObserverError(f"{file.path}: {error}") from error
     if content.file.sha256 != file.sha256:

@@ -10,7 +10,7 @@ import numpy as np
 
 from turnwise.conversation import Side
 from turnwise.observers.local.network import session_of
-from turnwise.observers.local.reading import SIDES, Reading, Speech, Text, Utterance
+from turnwise.observers.local.reading import SIDES, Reading, Speech, TokenisedText, Utterance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +20,7 @@ STRETCH = 128
 """Tokens that are taken in at once: of a longer text head and tail change the state, and its parts are read."""
 
 
-class _Step(NamedTuple):
+class _TextState(NamedTuple):
     """The state behind a text, and the text's logits; `number` names the texts so far, 0 the empty beginning."""
 
     number: int
@@ -53,12 +53,12 @@ class SmallReader:
         self, conversations: Sequence[Sequence[Utterance]], *, states: bool = False
     ) -> list[list[Reading | None]]:
         """What `read` makes of each text: what repeats is read once; there are no states to give."""
-        steps: dict[tuple[int, Side, bytes], _Step] = {}
+        steps: dict[tuple[int, Side, bytes], _TextState] = {}
         whole: dict[tuple[int, Side, bytes], NDArray[np.float32]] = {}
         found: list[list[Reading | None]] = []
         start, empty = self.start(), np.zeros((0, len(SIDES), 0), np.float32)
         for said in conversations:
-            step = _Step(0, start, empty)
+            step = _TextState(0, start, empty)
             readings: list[Reading | None] = []
             for side, words, scored in said:
                 text = self.speech.encode(words)
@@ -66,7 +66,7 @@ class SmallReader:
                 key = place.number, side, _packed(ids)
                 if key not in steps:
                     logits, after = self._run(place.state, ids, side)
-                    steps[key] = _Step(len(steps) + 1, after, logits)
+                    steps[key] = _TextState(len(steps) + 1, after, logits)
                 step = steps[key]
                 if not scored:
                     readings.append(None)
@@ -79,13 +79,13 @@ class SmallReader:
         return found
 
     def _with_stretches(
-        self, logits: NDArray[np.float32], place: NDArray[np.float32], text: Text, side: Side
+        self, logits: NDArray[np.float32], place: NDArray[np.float32], text: TokenisedText, side: Side
     ) -> NDArray[np.float32]:
         """The logits of a text's ends, and of its stretches where it is longer."""
         stretches = self.speech.stretches(text, STRETCH)
         return np.concatenate((logits, *(self._run(place, ids, side)[0] for ids in stretches)))
 
-    def _reading(self, side: Side, text: Text, logits: NDArray[np.float32]) -> Reading:
+    def _reading(self, side: Side, text: TokenisedText, logits: NDArray[np.float32]) -> Reading:
         return text.reading(side, logits[:, SIDES.index(side)])
 
     def pack(self, place: NDArray[np.float32]) -> bytes:

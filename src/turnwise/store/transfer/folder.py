@@ -86,7 +86,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class Format(NamedTuple):
+class TableFormat(NamedTuple):
     """One format. `write` returns how many rows each file has; `read` is None where nothing can be imported."""
 
     write: Callable[[Path, Snapshot, TellTable], dict[str, int]]
@@ -95,10 +95,10 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "parquet": Format(formats.write_parquet, formats.read_parquet),
-    "jsonl": Format(formats.write_jsonl, formats.read_jsonl),
-    "csv": Format(formats.write_csv, not_carried=formats.CSV_NOT_CARRIED),
-    "arangodb": Format(arangodb.write, not_carried=arangodb.NOT_CARRIED),
+    "parquet": TableFormat(formats.write_parquet, formats.read_parquet),
+    "jsonl": TableFormat(formats.write_jsonl, formats.read_jsonl),
+    "csv": TableFormat(formats.write_csv, not_carried=formats.CSV_NOT_CARRIED),
+    "arangodb": TableFormat(arangodb.write, not_carried=arangodb.NOT_CARRIED),
 }
 """The formats by name."""
 

@@ -20,7 +20,7 @@ from turnwise._support.table_files import cell, file_name, hide_progress_bar, qu
 from turnwise.errors import StoreError
 from turnwise.store.transfer.snapshot import (
     TABLES,
-    Kind,
+    ColumnKind,
     Row,
     Snapshot,
     TellTable,
@@ -108,7 +108,7 @@ def write_csv(folder: Path, record: Snapshot, progress: TellTable) -> dict[str, 
 
     def write_table(path: Path, table: Table) -> int:
         names = [name for key, some in _NAMES.items() if key in table.c for name in some]
-        json_columns = {column.name for column in table.columns if kind_of(column) is Kind.JSON}
+        json_columns = {column.name for column in table.columns if kind_of(column) is ColumnKind.JSON}
         count = 0
         with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             writer = csv.writer(file)
@@ -124,12 +124,12 @@ def write_csv(folder: Path, record: Snapshot, progress: TellTable) -> dict[str, 
 
 
 _TYPES = {
-    Kind.WHOLE: "BIGINT",
-    Kind.NUMBER: "DOUBLE",
-    Kind.TRUTH: "BOOLEAN",
-    Kind.TIME: "TIMESTAMPTZ",
-    Kind.JSON: "VARCHAR",
-    Kind.TEXT: "VARCHAR",
+    ColumnKind.WHOLE: "BIGINT",
+    ColumnKind.NUMBER: "DOUBLE",
+    ColumnKind.TRUTH: "BOOLEAN",
+    ColumnKind.TIME: "TIMESTAMPTZ",
+    ColumnKind.JSON: "VARCHAR",
+    ColumnKind.TEXT: "VARCHAR",
 }
 
 _ROW_GROUP = 8192
@@ -187,14 +187,14 @@ def _insert(database: DuckDBPyConnection, table: str, columns: Sequence[Column[A
     for column in columns:
         values = [row[column.name] for row in rows]
         kind = kind_of(column)
-        if kind is Kind.WHOLE and not column.nullable:
+        if kind is ColumnKind.WHOLE and not column.nullable:
             fresh[column.name] = np.array(values, np.int64)
-        elif kind is Kind.NUMBER and not column.nullable:
+        elif kind is ColumnKind.NUMBER and not column.nullable:
             fresh[column.name] = np.array(values, np.float64)
         else:  # as text, which is exact and has a place for nothing
             text = _TEXT.get(kind, str)
             texts = np.empty(len(values), object)
-            texts[:] = [None if value is None and kind is not Kind.JSON else text(value) for value in values]
+            texts[:] = [None if value is None and kind is not ColumnKind.JSON else text(value) for value in values]
             fresh[column.name] = texts
     casts = ", ".join(f'CAST("{column.name}" AS {_TYPES[kind_of(column)]})' for column in columns)
     database.register("fresh", fresh)
@@ -204,7 +204,7 @@ def _insert(database: DuckDBPyConnection, table: str, columns: Sequence[Column[A
         database.unregister("fresh")
 
 
-_TEXT: dict[Kind, Any] = {Kind.NUMBER: repr, Kind.TIME: time_text, Kind.JSON: json.dumps}
+_TEXT: dict[ColumnKind, Any] = {ColumnKind.NUMBER: repr, ColumnKind.TIME: time_text, ColumnKind.JSON: json.dumps}
 
 
 def read_parquet(path: Path, table: Table) -> Iterator[dict[str, Any]]:
@@ -216,7 +216,7 @@ def read_parquet(path: Path, table: Table) -> Iterator[dict[str, Any]]:
         there = [str(column[0]) for column in found]
         names = ", ".join(
             f"epoch_us({quoted_name(name)}) AS {quoted_name(name)}"
-            if kinds.get(name) is Kind.TIME
+            if kinds.get(name) is ColumnKind.TIME
             else quoted_name(name)
             for name in there
         )
@@ -226,9 +226,9 @@ def read_parquet(path: Path, table: Table) -> Iterator[dict[str, Any]]:
                 row = dict(zip(there, values, strict=True))
                 for name, value in row.items():
                     kind = kinds.get(name)
-                    if kind is Kind.TIME and value is not None:
+                    if kind is ColumnKind.TIME and value is not None:
                         row[name] = _EPOCH + value * _MICROSECOND
-                    elif kind is Kind.JSON:
+                    elif kind is ColumnKind.JSON:
                         row[name] = _json(value, name)
                 yield row
 

@@ -32,7 +32,7 @@ from turnwise._support.batches import batched
 from turnwise._support.visible import shown
 from turnwise.errors import StoreCorruptError, UnknownNameError, UsageError
 from turnwise.store import schema
-from turnwise.store.column_types import Checked, Share, UtcTime, Whole
+from turnwise.store.column_types import CheckedType, Share, UtcTime, Whole
 from turnwise.store.damaged_rows import UNFIT, check_content, check_places, read_all
 from turnwise.store.database import PAGE, Database
 from turnwise.store.where import known_names, parse_where
@@ -63,7 +63,7 @@ TellTable = Callable[[str, int], None]
 _WHOLE = range(-(2**63), 2**63)
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """What a column holds."""
 
     WHOLE = "a whole number"
@@ -98,17 +98,17 @@ def conversations(source: Importable) -> Iterator[list[tuple[Row, list[Row]]]]:
         raise StoreCorruptError(f"{source.name} is damaged: turns of a missing sequence {of}; restore a copy")
 
 
-def kind_of(column: Column[Any]) -> Kind:
-    kinds: dict[type, Kind] = {
-        UtcTime: Kind.TIME,
-        JSON: Kind.JSON,
-        Boolean: Kind.TRUTH,
-        Share: Kind.NUMBER,
-        Float: Kind.NUMBER,
-        Whole: Kind.WHOLE,
-        Integer: Kind.WHOLE,
+def kind_of(column: Column[Any]) -> ColumnKind:
+    kinds: dict[type, ColumnKind] = {
+        UtcTime: ColumnKind.TIME,
+        JSON: ColumnKind.JSON,
+        Boolean: ColumnKind.TRUTH,
+        Share: ColumnKind.NUMBER,
+        Float: ColumnKind.NUMBER,
+        Whole: ColumnKind.WHOLE,
+        Integer: ColumnKind.WHOLE,
     }
-    return next((kind for known, kind in kinds.items() if isinstance(column.type, known)), Kind.TEXT)
+    return next((kind for known, kind in kinds.items() if isinstance(column.type, known)), ColumnKind.TEXT)
 
 
 def key_of(table: Table) -> tuple[Column[Any], ...]:
@@ -126,7 +126,7 @@ def time_text(time: datetime) -> str:
 
 @cache
 def _times(table: Table) -> frozenset[str]:
-    return frozenset(column.name for column in table.columns if kind_of(column) is Kind.TIME)
+    return frozenset(column.name for column in table.columns if kind_of(column) is ColumnKind.TIME)
 
 
 def json_values(table: Table, row: Row) -> dict[str, Any]:
@@ -141,10 +141,10 @@ def json_values(table: Table, row: Row) -> dict[str, Any]:
 def value_reader(column: Column[Any]) -> Callable[[Any], Any]:
     """A function that turns a value in a file, JSON being read already, into the store's, or raises ValueError."""
     kind, name, nullable = kind_of(column), column.name, column.nullable
-    if kind is Kind.JSON:
+    if kind is ColumnKind.JSON:
         return lambda value: value
     make, fits, what = _READ[kind], None, kind.value
-    if isinstance(column.type, Checked):
+    if isinstance(column.type, CheckedType):
         fits, what = column.type.fits, column.type.what
 
     def read(value: Any) -> Any:
@@ -183,12 +183,12 @@ def _read_number(value: Any) -> float | None:
         return None
 
 
-_READ: Mapping[Kind, Callable[[Any], Any]] = {
-    Kind.WHOLE: lambda value: value if type(value) is int and value in _WHOLE else None,
-    Kind.NUMBER: _read_number,
-    Kind.TRUTH: lambda value: value if isinstance(value, bool) else None,
-    Kind.TIME: _read_time,
-    Kind.TEXT: _read_text,
+_READ: Mapping[ColumnKind, Callable[[Any], Any]] = {
+    ColumnKind.WHOLE: lambda value: value if type(value) is int and value in _WHOLE else None,
+    ColumnKind.NUMBER: _read_number,
+    ColumnKind.TRUTH: lambda value: value if isinstance(value, bool) else None,
+    ColumnKind.TIME: _read_time,
+    ColumnKind.TEXT: _read_text,
 }
 
 

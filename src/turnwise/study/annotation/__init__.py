@@ -2,7 +2,7 @@
 
 from turnwise.study.annotation.agreement import Agreement, agreement
 from turnwise.study.annotation.hand_out import hand_out
-from turnwise.study.annotation.kit import PROVENANCE, Item, Kit, read_kit
+from turnwise.study.annotation.kit import PROVENANCE, Kit, SheetItem, read_kit
 from turnwise.study.annotation.queue import (
     BLIND,
     SETTLED,
@@ -21,11 +21,11 @@ __all__ = [
     "SETTLED",
     "Agreement",
     "Disagreement",
-    "Item",
     "Kit",
     "LabelQueue",
     "LiveRates",
     "Order",
+    "SheetItem",
     "TakenIn",
     "agreement",
     "blind_answers",

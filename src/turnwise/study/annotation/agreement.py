@@ -15,7 +15,7 @@ from turnwise.stats import Interval
 from turnwise.store.people import SET
 
 if TYPE_CHECKING:
-    from turnwise.store import Correction, HumanScore
+    from turnwise.store import HumanScore, LabelCorrection
 
 _WORTH: Final[Mapping[Label, float | None]] = {Label.ATTACK: 1.0, Label.BENIGN: 0.0, Label.UNLABELLED: None}
 
@@ -52,7 +52,7 @@ class Agreement:
 
 def agreement(
     scores: Iterable[HumanScore],
-    corrections: Iterable[Correction],
+    corrections: Iterable[LabelCorrection],
     turns: Mapping[str, int],
     *,
     replicates: int = 1000,

@@ -23,8 +23,8 @@ from turnwise.study.annotation.kit import (
     PROVENANCE,
     READ,
     Cells,
-    Item,
     Kit,
+    SheetItem,
     cells_of,
     shown_digest,
     write_sheet,
@@ -111,7 +111,7 @@ def hand_out(
         guideline_sha256=hashlib.sha256(text.encode()).hexdigest(),
         provenance={**dict.fromkeys(PROVENANCE, ""), "guideline": version},
         items={
-            key: Item(key, name, one.turn, one.digest, shown_digest(one.before, one.text))
+            key: SheetItem(key, name, one.turn, one.digest, shown_digest(one.before, one.text))
             for key, (name, one) in rows.items()
         },
         sheets={

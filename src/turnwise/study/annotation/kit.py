@@ -39,7 +39,7 @@ _HEAD: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class SheetItem:
     """A row of a sheet: a turn, or in the way `LABEL` a conversation, that is to be judged.
 
     `digest` is that of what is to be read (`turnwise.conversation.SeenDigest`), `shown` that of the cells.
@@ -75,7 +75,7 @@ class Kit:
     twice: float
     guideline_sha256: str
     provenance: dict[str, str]
-    items: dict[str, Item]
+    items: dict[str, SheetItem]
     sheets: dict[str, tuple[str, ...]]
 
     @property
@@ -172,15 +172,15 @@ MOST_BYTES: Final = 256 << 20
 _MOST_TOLD: Final = 20
 _MOST_NOTE: Final = 5_000
 
-Row = tuple[Item, Cells, Sequence[str]]
+Row = tuple[SheetItem, Cells, Sequence[str]]
 """A row to write: what it is, what it shows, and what was given so far, for who settles it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SheetAnswer:
     """What a person put into a row: a number for each column to fill, or the label."""
 
-    item: Item
+    item: SheetItem
     values: tuple[float, ...]
     label: str
     note: str
@@ -191,7 +191,7 @@ class Sheet(NamedTuple):
 
     file: str
     annotator: str
-    given: Mapping[str, Given]
+    given: Mapping[str, SheetAnswer]
 
 
 class Faults:
@@ -236,7 +236,7 @@ def read_sheet(path: str | Path, kit: Kit, faults: Faults, wanted: Sequence[str]
     """Read a filled sheet, CSV in UTF-8 or UTF-16; what is wrong with its rows goes into `faults`."""
     # `wanted` are the ids of its rows, by default those that its annotator was given.
     annotator: str | None = None
-    given, seen = dict[str, Given](), set[str]()
+    given, seen = dict[str, SheetAnswer](), set[str]()
     for line, row in _rows(path, (ANNOTATOR, "id", BEFORE, "text", *kit.columns, NOTE)):
         name, key = _plain(row[ANNOTATOR]), _plain(row["id"])
         where = f"{path}, line {line} ({shown(key)})"
@@ -270,7 +270,7 @@ def read_sheet(path: str | Path, kit: Kit, faults: Faults, wanted: Sequence[str]
     return Sheet(str(path), annotator, given)
 
 
-def _given(row: Mapping[str, str], item: Item, kit: Kit, where: str, faults: Faults) -> Given | None:
+def _given(row: Mapping[str, str], item: SheetItem, kit: Kit, where: str, faults: Faults) -> SheetAnswer | None:
     values: list[float] = []
     label, right = "", True
     for column in kit.columns:
@@ -288,7 +288,7 @@ def _given(row: Mapping[str, str], item: Item, kit: Kit, where: str, faults: Fau
     if len(note) > _MOST_NOTE:
         right = False
         faults.add(f"{where}, column {NOTE}: {len(note):,} characters; at most {_MOST_NOTE:,} are kept")
-    return Given(item, tuple(values), label, note) if right else None
+    return SheetAnswer(item, tuple(values), label, note) if right else None
 
 
 def _number(text: str) -> float:

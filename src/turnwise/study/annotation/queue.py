@@ -20,7 +20,7 @@ from turnwise.conversation import Label
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.runs import flagged
-from turnwise.store import Correction, Store
+from turnwise.store import LabelCorrection, Store
 from turnwise.store.people import SET
 
 BLIND: Final = "blind"
@@ -49,7 +49,7 @@ class Disagreement(Shown):
     """A conversation to which blind readers gave different labels, oldest answer first."""
 
     sequence_id: str
-    answers: tuple[Correction, ...]
+    answers: tuple[LabelCorrection, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class LabelQueue:
                 return name
         return None
 
-    def answer(self, sequence_id: str, label: Label, author: str, note: str = "") -> tuple[Correction, ...]:
+    def answer(self, sequence_id: str, label: Label, author: str, note: str = "") -> tuple[LabelCorrection, ...]:
         """Keep a blind answer, and settle the label where two people agree; return all answers to it.
 
         ``Label.UNLABELLED`` is an answer as well: it can't be told.
@@ -158,7 +158,7 @@ class LabelQueue:
             if name not in settled and len({one.label for one in answers}) > 1
         )
 
-    def settle(self, sequence_id: str, label: Label, author: str, note: str = "") -> Correction:
+    def settle(self, sequence_id: str, label: Label, author: str, note: str = "") -> LabelCorrection:
         """Settle a disagreement; who does it stands in the note."""
         why = f"settled by {author}" + (f": {note}" if note else "")
         return self._store.people.correct_label(sequence_id, label, SETTLED, why)
@@ -196,9 +196,9 @@ class LabelQueue:
         return found
 
 
-def blind_answers(store: Store, ids: Collection[str] | None = None) -> dict[str, tuple[Correction, ...]]:
+def blind_answers(store: Store, ids: Collection[str] | None = None) -> dict[str, tuple[LabelCorrection, ...]]:
     """The blind labels by conversation, the oldest first; what sets say is left out."""
-    found: dict[str, list[Correction]] = defaultdict(list)
+    found: dict[str, list[LabelCorrection]] = defaultdict(list)
     for one in store.people.corrections(ids=ids):
         if one.kind == "label" and one.note.startswith(BLIND) and not one.author.startswith(SET):
             found[one.sequence_id].append(one)

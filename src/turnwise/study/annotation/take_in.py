@@ -24,9 +24,9 @@ from turnwise.study.annotation.kit import (
     READ,
     Cells,
     Faults,
-    Given,
     Kit,
     Sheet,
+    SheetAnswer,
     cells_of,
     read_kit,
     read_sheet,
@@ -113,12 +113,12 @@ def take_in(
     author = read_author(f"{SET}{read_author(name)}")
     cells = _unchanged(store, handed)
     read = _read(handed, sheets or [folder / "sheets" / f"{folder_of(one)}.csv" for one in handed.sheets])
-    rows: dict[str, list[Given]] = {}
+    rows: dict[str, list[SheetAnswer]] = {}
     for sheet in read:
         for key, given in sheet.given.items():
             rows.setdefault(key, []).append(given)
     disputed = [key for key, some in sorted(rows.items()) if _differ(handed, some, distance)]
-    settled: Mapping[str, Given] = {}
+    settled: Mapping[str, SheetAnswer] = {}
     if adjudicated is not None:
         faults = Faults()
         settled = read_sheet(adjudicated, handed, faults, disputed).given
@@ -210,7 +210,7 @@ def _read(kit: Kit, paths: Iterable[str | Path]) -> list[Sheet]:
     return list(read.values())
 
 
-def _differ(kit: Kit, some: Sequence[Given], distance: float) -> bool:
+def _differ(kit: Kit, some: Sequence[SheetAnswer], distance: float) -> bool:
     if kit.mode == LABEL:
         return len({one.label for one in some}) > 1
     each = zip(*(_scores(kit, one).values() for one in some), strict=True)
@@ -218,12 +218,12 @@ def _differ(kit: Kit, some: Sequence[Given], distance: float) -> bool:
     return any(max(given) - min(given) > distance + 1e-9 for given in values)
 
 
-def _mean(some: Sequence[Given]) -> Given:
+def _mean(some: Sequence[SheetAnswer]) -> SheetAnswer:
     values = zip(*(one.values for one in some), strict=True)
     return replace(some[0], values=tuple(round(fmean(given), 4) for given in values), note="")
 
 
-def _scores(kit: Kit, given: Given) -> dict[str, Score]:
+def _scores(kit: Kit, given: SheetAnswer) -> dict[str, Score]:
     """The scores of a row; where only F was asked, T is 1 - F and I is 0."""
     each = len(kit.filled)
     parts = [given.values[start : start + each] for start in range(0, len(given.values), each)]
@@ -231,7 +231,7 @@ def _scores(kit: Kit, given: Given) -> dict[str, Score]:
     return {name: Score(*one) for name, one in zip(kit.principles, whole, strict=True)}
 
 
-def _keep(store: Store, kit: Kit, author: str, some: Iterable[Given]) -> None:
+def _keep(store: Store, kit: Kit, author: str, some: Iterable[SheetAnswer]) -> None:
     """Keep in the store what somebody gave, unless that is their latest word already."""
     side, seen = READ[kit.mode]
     people, ids = store.people, {one.sequence_id for one in kit.items.values()}
@@ -271,7 +271,9 @@ def _told(kit: Kit, provenance: Mapping[str, str]) -> dict[str, str]:
     return told
 
 
-def _write_disputed(path: Path, kit: Kit, cells: Mapping[str, Cells], rows: Mapping[str, Sequence[Given]]) -> None:
+def _write_disputed(
+    path: Path, kit: Kit, cells: Mapping[str, Cells], rows: Mapping[str, Sequence[SheetAnswer]]
+) -> None:
     """Write the rows to settle, each with what was given, lowest first, and not by whom."""
     written = []
     for key, some in rows.items():

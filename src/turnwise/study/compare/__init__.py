@@ -6,7 +6,7 @@ from turnwise.study.compare.between_runs import BetweenRuns
 from turnwise.study.compare.comparisons import Cell, CellGain, Test
 from turnwise.study.compare.context_and_trajectory import ApartGain, TwoByTwo
 from turnwise.study.compare.data import LabelledConversation, RunData, StudyData, load_study_data, strata_of
-from turnwise.study.compare.judging import Calibrated, Calibration, Judgement
+from turnwise.study.compare.judging import ArmJudgement, Calibrated, CalibrationFlags
 from turnwise.study.compare.plan import (
     BASELINES,
     REFERENCE,
@@ -39,13 +39,13 @@ __all__ = [
     "ApartGain",
     "Arm",
     "ArmAgainstReader",
+    "ArmJudgement",
     "BetweenRuns",
     "Calibrated",
-    "Calibration",
+    "CalibrationFlags",
     "Cell",
     "CellGain",
     "Fold",
-    "Judgement",
     "LabelledConversation",
     "Origin",
     "ReaderTurns",

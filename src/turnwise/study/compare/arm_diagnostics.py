@@ -31,7 +31,7 @@ from turnwise.stats import (
 )
 from turnwise.stats.examples import Example, split_by_group
 from turnwise.study.compare.data import RunData, StudyData
-from turnwise.study.compare.judging import ArmScores, Calibrated, Judgement, evaluated_of, judge_arm
+from turnwise.study.compare.judging import ArmJudgement, ArmScores, Calibrated, evaluated_of, judge_arm
 from turnwise.study.compare.plan import Arm, Fold, Settings
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Checks:
 
 
 def run_checks(
-    judgements: Sequence[Judgement],
+    judgements: Sequence[ArmJudgement],
     reference: int,
     chosen: int | None,
     study_data: StudyData,

@@ -22,7 +22,7 @@ from turnwise.stats import (
 from turnwise.stats.examples import Example
 from turnwise.study.compare.comparisons import Test, at_matched_rates, run_tests_against
 from turnwise.study.compare.data import StudyData, attacks_by_source
-from turnwise.study.compare.judging import ArmScores, Judgement, evaluated_of
+from turnwise.study.compare.judging import ArmJudgement, ArmScores, evaluated_of
 from turnwise.study.compare.plan import REFERENCE, Arm, Settings, short_name
 
 TOLD_EVERY = 10
@@ -145,7 +145,7 @@ def pairs_of_runs(contexts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def compare_runs(
-    judgements: Sequence[Judgement],
+    judgements: Sequence[ArmJudgement],
     results: Sequence[DetectorResult],
     study_data: StudyData,
     scores: ArmScores,

@@ -24,7 +24,7 @@ from turnwise.stats import (
     matched_rates,
     paired_test,
 )
-from turnwise.study.compare.judging import Judgement, at_equal_rate
+from turnwise.study.compare.judging import ArmJudgement, at_equal_rate
 from turnwise.study.compare.plan import REFERENCE, Arm, Settings
 
 LEVEL = 0.05
@@ -81,7 +81,7 @@ class Test:
 
 
 def run_tests(
-    judgements: Sequence[Judgement], results: Sequence[DetectorResult], reference: int, settings: Settings
+    judgements: Sequence[ArmJudgement], results: Sequence[DetectorResult], reference: int, settings: Settings
 ) -> tuple[Test, ...]:
     """Test every detector over time against the reference and against the other baselines."""
     # `any_turn` on a further run is tested against the reference as well: that says what the context alone gives.
@@ -97,7 +97,7 @@ def run_tests(
     return (*holm_corrected(found), *holm_corrected(others))
 
 
-def run_final_tests(judgements: Sequence[Judgement], reference: int) -> tuple[Test, ...]:
+def run_final_tests(judgements: Sequence[ArmJudgement], reference: int) -> tuple[Test, ...]:
     """Test the verdicts at the last turn of every detector over time against those of the reference."""
     # Thresholds are those for verdicts at any turn. At the last turn both flag less, each in its own measure, so
     # benign conversations are tested as well.
@@ -107,7 +107,7 @@ def run_final_tests(judgements: Sequence[Judgement], reference: int) -> tuple[Te
 
 
 def _test(
-    family: Family, one: Judgement, other: Judgement, first: Sequence[Judged], second: Sequence[Judged]
+    family: Family, one: ArmJudgement, other: ArmJudgement, first: Sequence[Judged], second: Sequence[Judged]
 ) -> Test:
     """The test of two arms by these verdicts of theirs, not corrected yet."""
     pairs, final = matched(first, second), family == "final"
@@ -141,7 +141,7 @@ def _concerns(baseline: Arm, arm: Arm) -> bool:
 
 
 def run_tests_against(
-    judgements: Sequence[Judgement],
+    judgements: Sequence[ArmJudgement],
     results: Sequence[DetectorResult],
     reference: int,
     challengers: Sequence[int],
@@ -168,7 +168,7 @@ def run_tests_against(
 
 
 def compare_at_matched_rates(
-    judgements: Sequence[Judgement], reference: int, settings: Settings
+    judgements: Sequence[ArmJudgement], reference: int, settings: Settings
 ) -> dict[str, MatchedRates]:
     """Compare the reference with every arm that is tested against it, at equal rates; by name of the arm."""
     # With folds each has thresholds of its own, so that none is carried over there.
@@ -183,8 +183,8 @@ def compare_at_matched_rates(
 
 
 def at_matched_rates(
-    first: Judgement,
-    second: Judgement,
+    first: ArmJudgement,
+    second: ArmJudgement,
     settings: Settings,
     *,
     limits: tuple[float, float] | None = None,

@@ -159,7 +159,7 @@ def two_by_two(
     for runs in _by_observer(study_data, scores.settings):
         tell(f"judging context and trajectory: {', '.join(runs)}")
         try:
-            found.append(_Measured(study_data, runs, arms, scores).result())
+            found.append(_ObserverShare(study_data, runs, arms, scores).result())
         except TurnwiseError as error:
             why_not = why_not or f"{', '.join(runs)}: {error}"
     return tuple(found), why_not
@@ -185,7 +185,7 @@ def _by_observer(study_data: StudyData, settings: Settings) -> list[tuple[str, .
     return found
 
 
-class _Measured:
+class _ObserverShare:
     """One observer's part of the work: the conversations that all its runs evaluated, and their resamples."""
 
     def __init__(self, study_data: StudyData, runs: Sequence[str], arms: Sequence[Arm], scores: ArmScores) -> None:

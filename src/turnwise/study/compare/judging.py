@@ -111,7 +111,7 @@ class Calibrated:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class CalibrationFlags:
     """What an arm flags of the conversations that set its thresholds, over all folds.
 
     Args:
@@ -124,7 +124,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class ArmJudgement:
     """What an arm says of the test conversations.
 
     Args:
@@ -139,10 +139,10 @@ class Judgement:
     judged: tuple[Judged, ...]
 
     @property
-    def calibration(self) -> Calibration:
+    def calibration(self) -> CalibrationFlags:
         """What it flags in the calibrate parts."""
         caught = [fold.attacks_caught for fold in self.folds]
-        return Calibration(
+        return CalibrationFlags(
             Rate(sum(fold.flagged for fold in self.folds), sum(len(fold.benign) for fold in self.folds)),
             Rate(sum(rate.count for rate in caught), sum(rate.of for rate in caught)),
         )
@@ -156,13 +156,13 @@ class Judgement:
 
 def judge_arm(
     arm: Arm, data: RunData, folds: Sequence[Fold], strata: Mapping[str, Mapping[str, str]], scores: ArmScores
-) -> Judgement:
+) -> ArmJudgement:
     """Fit, calibrate and run an arm."""
     calibrated = tuple(_calibrated(arm, data, fold, scores) for fold in folds)
-    return Judgement(arm, data, calibrated, _judged(arm, data, calibrated, strata))
+    return ArmJudgement(arm, data, calibrated, _judged(arm, data, calibrated, strata))
 
 
-def at_equal_rate(one: Judgement, other: Judgement) -> tuple[tuple[Judged, ...], tuple[Judged, ...]]:
+def at_equal_rate(one: ArmJudgement, other: ArmJudgement) -> tuple[tuple[Judged, ...], tuple[Judged, ...]]:
     """The verdicts of two arms at thresholds that flag equally many benign calibration conversations."""
     # Equal scores leave gaps between the rates that a threshold can reach, so that a difference in recall could be
     # one in strictness. The looser arm is tightened until both flag equally many, down to none.
@@ -193,7 +193,7 @@ def _limit_above(found: Calibrated) -> float:
     return max(found.threshold, strictest_threshold(found.benign))
 
 
-def _rejudged(judgement: Judgement, limits: Sequence[float]) -> tuple[Judged, ...]:
+def _rejudged(judgement: ArmJudgement, limits: Sequence[float]) -> tuple[Judged, ...]:
     strata = {one.sequence_id: one.strata for one in judgement.judged}
     moved = [
         replace(known, detector=known.detector.with_threshold(limit), threshold=limit)

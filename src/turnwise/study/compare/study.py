@@ -35,8 +35,8 @@ from turnwise.study.compare.comparisons import (
 from turnwise.study.compare.context_and_trajectory import TwoByTwo, two_by_two
 from turnwise.study.compare.data import StudyData, load_study_data
 from turnwise.study.compare.judging import (
+    ArmJudgement,
     ArmScores,
-    Judgement,
     at_equal_rate,
     candidates,
     choose,
@@ -95,7 +95,7 @@ class Study:
     settings: Settings
     data: StudyData
     folds: tuple[Fold, ...]
-    judgements: tuple[Judgement, ...]
+    judgements: tuple[ArmJudgement, ...]
     results: tuple[DetectorResult, ...]
     reference: int
     in_training: Mapping[int, Rate]
@@ -195,7 +195,7 @@ def compare_data(
     folds = _tested_folds(study_data, settings)
     strata = {one.sequence_id: one.strata for one in study_data.known}
     scores = ArmScores(settings)
-    judgements: list[Judgement] = []
+    judgements: list[ArmJudgement] = []
     for arm in arms:
         tell(f"judging: {arm.name}")
         judgements.append(judge_arm(arm, data[arm.run], folds, strata, scores))
@@ -247,7 +247,7 @@ def _in_order(study_data: StudyData) -> StudyData:
     )
 
 
-def _rank(one: Judgement, scores: ArmScores) -> Rate:
+def _rank(one: ArmJudgement, scores: ArmScores) -> Rate:
     """How many attacks an arm catches inside the train parts, over all folds."""
     parts = [evaluated_of(one.data, known.fold.train) for known in one.folds]
     rates = [scores.in_training(one.arm, part, scores.settings.seed) for part in parts]
@@ -271,7 +271,7 @@ def _tested_folds(study_data: StudyData, settings: Settings) -> tuple[Fold, ...]
     return folds
 
 
-def _measured(judgements: Sequence[Judgement], settings: Settings) -> list[DetectorResult]:
+def _measured(judgements: Sequence[ArmJudgement], settings: Settings) -> list[DetectorResult]:
     """Measure every arm; those that evaluated the same conversations share their resamples."""
     drawn: dict[tuple[str, ...], Resamples] = {}
     results = []

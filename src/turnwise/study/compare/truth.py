@@ -13,8 +13,8 @@ import numpy as np
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
-from turnwise.stats import Floats, Interval, Weights, interval, resamples
-from turnwise.study.compare.judging import Judgement
+from turnwise.stats import Floats, Interval, ResampleWeights, interval, resamples
+from turnwise.study.compare.judging import ArmJudgement
 
 if TYPE_CHECKING:
     from turnwise.store import Store
@@ -157,11 +157,11 @@ def _quartiles(verdicts: Sequence[TurnVerdict], replicates: int, seed: int) -> d
     return {share: interval(_quantile_of(turns, share), drawn) for share in _SHARES}
 
 
-def _quantile_of(values: Floats, share: float) -> Callable[[Weights], Floats]:
+def _quantile_of(values: Floats, share: float) -> Callable[[ResampleWeights], Floats]:
     """The least value that at least the given share of the weight does not exceed, as a statistic."""
     order = np.argsort(values, kind="stable")
 
-    def quantile(weights: Weights) -> Floats:
+    def quantile(weights: ResampleWeights) -> Floats:
         reached = weights.each()[:, order].cumsum(axis=1)
         enough = reached >= share * reached[:, -1:] - 1e-9
         found: Floats = values[order[enough.argmax(axis=1)]]
@@ -257,7 +257,7 @@ def _falsities(scores: TurnScores) -> dict[str, float]:
 
 
 def against_reader(
-    judgements: Sequence[Judgement], reader: ReaderTurns, replicates: int, seed: int
+    judgements: Sequence[ArmJudgement], reader: ReaderTurns, replicates: int, seed: int
 ) -> AgainstReader:
     """Every arm beside a reader."""
     arms = []

@@ -27,7 +27,7 @@ from turnwise.study.compare.arm_diagnostics import Checks
 from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.context_and_trajectory import ALL
 from turnwise.study.compare.data import LabelledConversation, StudyData
-from turnwise.study.compare.judging import Judgement, evaluated_of
+from turnwise.study.compare.judging import ArmJudgement, evaluated_of
 from turnwise.study.compare.plan import Fold, Settings, read_origin, sha256_of_ids, short_name
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _confounded(known: Sequence[LabelledConversation]) -> Iterator[str]:
 
 
 def _blind(
-    results: Sequence[DetectorResult], judgements: Sequence[Judgement], chosen: int | None
+    results: Sequence[DetectorResult], judgements: Sequence[ArmJudgement], chosen: int | None
 ) -> Iterator[str]:
     followed = None if chosen is None else results[chosen].counts.recall
     for result, judgement in zip(results, judgements, strict=True):
@@ -215,7 +215,7 @@ def _blind(
             )
 
 
-def _own_rule(judgements: Sequence[Judgement], known: Sequence[LabelledConversation]) -> Iterator[str]:
+def _own_rule(judgements: Sequence[ArmJudgement], known: Sequence[LabelledConversation]) -> Iterator[str]:
     values = {(name, one.strata[name]) for one in known for name in ("source", "category", "tactic")}
     for detector in sorted({one.arm.detector for one in judgements if not one.arm.baseline}):
         rule = _plain(detector.partition(":")[0])
@@ -232,7 +232,7 @@ def _own_rule(judgements: Sequence[Judgement], known: Sequence[LabelledConversat
             yield f"{judgement.arm.name} {OWN_LENGTH}"
 
 
-def _files(judgements: Sequence[Judgement], folds: Sequence[Fold]) -> Iterator[str]:
+def _files(judgements: Sequence[ArmJudgement], folds: Sequence[Fold]) -> Iterator[str]:
     for detector in sorted({one.arm.detector for one in judgements if one.arm.from_file}):
         origin = read_origin(detector)
         if origin and [origin.digest] == [sha256_of_ids(fold.train) for fold in folds]:
@@ -252,7 +252,7 @@ def _unbeaten(study: Study) -> Iterator[str]:
 
 
 def _rates(
-    settings: Settings, results: Sequence[DetectorResult], judgements: Sequence[Judgement]
+    settings: Settings, results: Sequence[DetectorResult], judgements: Sequence[ArmJudgement]
 ) -> Iterator[str]:
     if settings.thresholds == "given":
         return
@@ -266,7 +266,7 @@ def _rates(
             )
 
 
-def _compared_rates(first: Judgement, second: Judgement) -> Iterator[str]:
+def _compared_rates(first: ArmJudgement, second: ArmJudgement) -> Iterator[str]:
     if first is second:
         return
     pairs = [(a, b) for a, b in matched(first.judged, second.judged) if not a.attack]
@@ -279,7 +279,7 @@ def _compared_rates(first: Judgement, second: Judgement) -> Iterator[str]:
         )
 
 
-def _thin(judgements: Sequence[Judgement], *shown: Judgement) -> Iterator[str]:
+def _thin(judgements: Sequence[ArmJudgement], *shown: ArmJudgement) -> Iterator[str]:
     """Tell of the shown arms in full, and how many others there are."""
     for one in dict.fromkeys(judgement.arm.name for judgement in shown):
         [judgement] = [judgement for judgement in judgements if judgement.arm.name == one]
@@ -327,7 +327,7 @@ def _principles(study_data: StudyData, folds: Sequence[Fold], runs: Container[st
         yield from (f"Run {run.run.name}, conversations that train and calibrate: {line}" for line in told)
 
 
-def _order(checks: Checks, judgements: Sequence[Judgement], chosen: int | None) -> Iterator[str]:
+def _order(checks: Checks, judgements: Sequence[ArmJudgement], chosen: int | None) -> Iterator[str]:
     if chosen is None or judgements[chosen].arm.baseline:
         return
     name = judgements[chosen].arm.name
@@ -339,7 +339,7 @@ def _order(checks: Checks, judgements: Sequence[Judgement], chosen: int | None) 
         )
 
 
-def _few(reference: Judgement) -> Iterator[str]:
+def _few(reference: ArmJudgement) -> Iterator[str]:
     for attack, label in ((True, "attacks"), (False, "benign conversations")):
         groups = {one.group for one in reference.judged if one.attack is attack}
         if len(groups) < FEW_GROUPS:

@@ -7,7 +7,7 @@ from turnwise.study.discovery.method import (
     SINGLE_TURN,
     Baseline,
     Discovery,
-    Half,
+    HalfSize,
     describe,
     discover,
     gain_words,
@@ -15,15 +15,15 @@ from turnwise.study.discovery.method import (
     names_of,
     to_yaml,
 )
-from turnwise.study.discovery.verify import Counts, Gain, SingleTurnRule, Tested
+from turnwise.study.discovery.verify import MatchCounts, PatternGain, SingleTurnRule, Tested
 
 __all__ = [
     "SINGLE_TURN",
     "Baseline",
-    "Counts",
     "Discovery",
-    "Gain",
-    "Half",
+    "HalfSize",
+    "MatchCounts",
+    "PatternGain",
     "SingleTurnRule",
     "Tested",
     "describe",

@@ -37,7 +37,7 @@ class Pool:
 
     conditions: tuple[Condition, ...]
     bits: Bits
-    layout: Layout
+    layout: BitLayout
 
     def counts(self, places: NDArray[np.intp] | None = None, within: Members = ()) -> tuple[IntArray, IntArray]:
         """How many searched attacks and benign conversations match each condition joined with those within."""
@@ -60,7 +60,7 @@ class Pool:
         return joined
 
 
-def conditions_of(looked_at: Sequence[Quantity], table: TurnValues, layout: Layout, max_fpr: float) -> Pool:
+def conditions_of(looked_at: Sequence[Quantity], table: TurnValues, layout: BitLayout, max_fpr: float) -> Pool:
     """The comparisons of quantities; of several that hold at the same turns the simplest."""
     seen: dict[bytes, tuple[Condition, Bits]] = {}
     for place, quantity in enumerate(looked_at):
@@ -88,7 +88,12 @@ def _simplicity(condition: Condition) -> tuple[bool, int, int]:
 
 
 def _comparisons(
-    place: int, quantity: Quantity, values: NDArray[np.float64], table: TurnValues, layout: Layout, max_fpr: float
+    place: int,
+    quantity: Quantity,
+    values: NDArray[np.float64],
+    table: TurnValues,
+    layout: BitLayout,
+    max_fpr: float,
 ) -> Iterator[tuple[Condition, NDArray[np.bool_]]]:
     x, alone = quantity.expression, quantity.alone
     up, down = f"{quantity.family} up", f"{quantity.family} down"
@@ -202,7 +207,7 @@ _BLOCK = 512
 """Rows that are joined with another at a time, which bounds the memory."""
 
 
-class Layout:
+class BitLayout:
     """Where the turns of each conversation stand in a row of bits."""
 
     # The first eight turns of every conversation have a byte each, benign conversations first; later turns of the

@@ -15,7 +15,7 @@ from turnwise.patterns import Expression
 from turnwise.patterns.series import Series
 from turnwise.stats.examples import Example, split_by_group
 from turnwise.study.discovery.beam_search import Goal, Search, Tell, choose_patterns
-from turnwise.study.discovery.conditions import Layout, Pool, conditions_of, usual_values
+from turnwise.study.discovery.conditions import BitLayout, Pool, conditions_of, usual_values
 from turnwise.study.discovery.quantities import (
     Quantity,
     evaluated_turns,
@@ -25,7 +25,15 @@ from turnwise.study.discovery.quantities import (
     series_in,
     values_of,
 )
-from turnwise.study.discovery.verify import Counts, Gain, Tested, best_rule, count_matches, peaks_of, verify
+from turnwise.study.discovery.verify import (
+    MatchCounts,
+    PatternGain,
+    Tested,
+    best_rule,
+    count_matches,
+    peaks_of,
+    verify,
+)
 
 SINGLE_TURN = "single turn"
 """Name of the baseline that a pattern has to add to."""
@@ -53,7 +61,7 @@ _FEWEST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
+class HalfSize:
     """Size of one half of the data: conversations of each label, and the groups that they belong to."""
 
     attacks: int
@@ -74,8 +82,8 @@ class Baseline:
 
     name: str
     expression: Expression | None
-    discovery: Counts | None
-    held_out: Counts | None
+    discovery: MatchCounts | None
+    held_out: MatchCounts | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +105,8 @@ class Discovery:
 
     patterns: tuple[Tested, ...]
     baselines: tuple[Baseline, ...]
-    discovery: Half
-    held_out: Half
+    discovery: HalfSize
+    held_out: HalfSize
     searched: int
     conditions: int
     conjunctions: int
@@ -144,7 +152,7 @@ def discover(
     first, second = halves_of(ordered, seed)
     halves = _size("discovery", first), _size("held-out", second)
     looked_through = _bounded(first, seed)
-    work = _Work(looked_through, max_fpr, seed)
+    work = _DiscoverySearch(looked_through, max_fpr, seed)
     tell(f"searching {len(looked_through)} of {len(first)} conversations of the discovery half")
     chosen, conditions, conjunctions = work.search(tell)
     tell(f"testing {len(chosen)} patterns on {len(second)} held-out conversations")
@@ -179,7 +187,7 @@ def halves_of(examples: Sequence[Example], seed: int) -> tuple[list[Example], li
     return parts["discovery"], parts["held out"]
 
 
-class _Work:
+class _DiscoverySearch:
     """The search on the discovery half."""
 
     def __init__(self, examples: Sequence[Example], max_fpr: float, seed: int) -> None:
@@ -196,7 +204,7 @@ class _Work:
         searched_benign, other_benign, searched_attacks, other_attacks = map(len, by_label)
         lengths = np.array([len(evaluated_turns(example)) for example in self._examples], dtype=np.intp)
         benign = searched_benign + other_benign
-        self._layout = Layout(lengths, benign, searched_benign, searched_attacks)
+        self._layout = BitLayout(lengths, benign, searched_benign, searched_attacks)
         self._benign_turns = int(lengths[:benign].sum())
         self._goal = self._goal_for(searched_attacks + other_attacks, benign)
         self._searched_goal = self._goal_for(searched_attacks, searched_benign)
@@ -254,9 +262,9 @@ def _baseline(
     return Baseline(name, expression, count_matches(expression, first), count_matches(expression, second))
 
 
-def _size(name: str, examples: Sequence[Example]) -> Half:
+def _size(name: str, examples: Sequence[Example]) -> HalfSize:
     attacks = sum(example.attack for example in examples)
-    half = Half(attacks, len(examples) - attacks, len({example.group for example in examples}))
+    half = HalfSize(attacks, len(examples) - attacks, len({example.group for example in examples}))
     for label, count in (("attacks", half.attacks), ("benign conversations", half.benign)):
         if count < _FEWEST:
             raise UsageError(
@@ -314,7 +322,7 @@ def to_yaml(discovery: Discovery, run: str, observer: str) -> str:
     return text
 
 
-def gain_words(gain: Gain) -> str:
+def gain_words(gain: PatternGain) -> str:
     """Return a gain in points of recall with its interval."""
     low, high = 100 * gain.recall.low, 100 * gain.recall.high
     return f"{100 * gain.recall.value:+.1f} [{low:+.1f}, {high:+.1f}]"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from turnwise.patterns import Evaluator, Expression
 from turnwise.patterns.series import Series
 from turnwise.rates import Rate
-from turnwise.stats import Interval, Weights, holm, interval, resamples
+from turnwise.stats import Interval, ResampleWeights, holm, interval, resamples
 from turnwise.stats.examples import Example
 from turnwise.stats.significance import fisher_exact, sign_test
 from turnwise.study.discovery.quantities import values_of
@@ -65,7 +65,7 @@ def peaks_of(series: Series, examples: Sequence[Example]) -> NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class PatternGain:
     """What a pattern adds to the best rule on single turns, on held-out conversations.
 
     Args:
@@ -97,7 +97,7 @@ def gain_of(
     peaks: NDArray[np.float64] | None,
     examples: Sequence[Example],
     seed: int,
-) -> Gain:
+) -> PatternGain:
     """What a pattern adds to a rule at the same rate of false positives; no rule at all catches nothing."""
     # `fired` is by the rule at its own limit, `peaks` are the highest values of what it reads. Sources: B. Efron
     # and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 8; W. J. Dixon and A. M. Mood, "The
@@ -123,7 +123,7 @@ def gain_of(
         caught &= np.isfinite(peak)
         return caught
 
-    def difference(weights: Weights) -> NDArray[np.float64]:
+    def difference(weights: ResampleWeights) -> NDArray[np.float64]:
         each = weights.each()
         more = either[attack][None].astype(float) - caught_alone(each)
         found: NDArray[np.float64] = (each[:, attack] * more).sum(axis=1) / each[:, attack].sum(axis=1)
@@ -137,7 +137,7 @@ def gain_of(
     attacked = [group for group, label in zip(groups, attack, strict=True) if label]
     for group, more in zip(attacked, together.astype(int) - alone, strict=True):
         by_group[group] = by_group.get(group, 0) + int(more)
-    return Gain(
+    return PatternGain(
         Rate(int(together.sum()), len(together)),
         Rate(int(alone.sum()), len(alone)),
         Rate(int(either[~attack].sum()), int((~attack).sum())),
@@ -149,7 +149,7 @@ def gain_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class MatchCounts:
     """What a pattern matches of some conversations.
 
     Args:
@@ -183,20 +183,20 @@ class Tested:
     """
 
     expression: Expression
-    discovery: Counts
-    held_out: Counts
-    gain: Gain
+    discovery: MatchCounts
+    held_out: MatchCounts
+    gain: PatternGain
     p: float
     p_holm: float
     found: bool
 
 
-def count_matches(expression: Expression, examples: Sequence[Example]) -> Counts:
+def count_matches(expression: Expression, examples: Sequence[Example]) -> MatchCounts:
     """What a pattern matches at any turn, as a live guard would have seen it."""
     first = first_matches(expression, examples)
     attacks = [turn for example, turn in zip(examples, first, strict=True) if example.attack]
     benign = [turn for example, turn in zip(examples, first, strict=True) if not example.attack]
-    return Counts(
+    return MatchCounts(
         Rate(sum(turn is not None for turn in attacks), len(attacks)),
         Rate(sum(turn is not None for turn in benign), len(benign)),
         sum(turn == 1 for turn in attacks),

@@ -2,7 +2,7 @@
 
 from turnwise.study.prevalence.from_flags import (
     DetectorRates,
-    Measured,
+    MeasuredRate,
     Prevalence,
     read_rates,
     shipped_rates,
@@ -36,7 +36,7 @@ __all__ = [
     "Drawn",
     "LabelSample",
     "Labelled",
-    "Measured",
+    "MeasuredRate",
     "Prevalence",
     "SampledStratum",
     "allocate",

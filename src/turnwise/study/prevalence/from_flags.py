@@ -33,7 +33,7 @@ SHAPE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredRate:
     """A rate, and what it was measured on.
 
     Args:
@@ -67,8 +67,8 @@ class DetectorRates:
         caution: what keeps them from being those of these conversations; may be empty.
     """
 
-    recall: Measured | None
-    false_positives: Measured | None
+    recall: MeasuredRate | None
+    false_positives: MeasuredRate | None
     missing: str = ""
     caution: str = ""
 
@@ -103,8 +103,8 @@ def shipped_rates(manifest: Manifest) -> DetectorRates:
     if list(manifest.selection.get("sides", ("prompt",))) != ["prompt"]:
         caution += "; they are of verdicts over prompts, and this scan judges replies too"
     return DetectorRates(
-        Measured(Rate(*rows[name]["recall"]), shipped["recall_on"]),
-        Measured(Rate(*rows[name]["false_positives"]), shipped["false_positives_on"]),
+        MeasuredRate(Rate(*rows[name]["recall"]), shipped["recall_on"]),
+        MeasuredRate(Rate(*rows[name]["false_positives"]), shipped["false_positives_on"]),
         caution=caution,
     )
 
@@ -132,7 +132,7 @@ def read_rates(path: str | Path, manifest: Manifest) -> DetectorRates:
     if not isinstance(found, Mapping):
         raise UsageError(f"{path} holds no rates: it must be {SHAPE}")
     recall, wrong = (_rate(found, name, str(path)) for name in ("recall", "false_positive_rate"))
-    return DetectorRates(Measured(recall, str(path)), Measured(wrong, str(path)))
+    return DetectorRates(MeasuredRate(recall, str(path)), MeasuredRate(wrong, str(path)))
 
 
 def _rate(found: Mapping[str, Any], name: str, path: str) -> Rate:
@@ -183,7 +183,7 @@ def _of_study(found: Mapping[str, Any], path: str, manifest: Manifest) -> Detect
     if not (recall.of and wrong.of):
         raise UsageError(f"{path}: {same[0]['name']} needs tests on an attack and a benign conversation")
     on = f"{path}: {same[0]['name']}, test conversations"
-    return DetectorRates(Measured(recall, on), Measured(wrong, on))
+    return DetectorRates(MeasuredRate(recall, on), MeasuredRate(wrong, on))
 
 
 def _unknown(why: str) -> DetectorRates:

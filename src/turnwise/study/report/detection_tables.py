@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from turnwise.detectors import to_mapping
 from turnwise.stats import Auc, Confusion, DetectorResult, FalseAlarms, McNemar, Missing, RecallAt, p_cell
 from turnwise.study.compare import Study, Test
-from turnwise.study.compare.judging import Judgement
+from turnwise.study.compare.judging import ArmJudgement
 from turnwise.study.report.gain_tables import AT_THESE, ONE_THRESHOLD
 from turnwise.study.report.table import (
     AT_ONE_THRESHOLD,
@@ -181,7 +181,7 @@ def detectors_table(study: Study) -> Table:
     )
 
 
-def _thresholds(judgement: Judgement) -> str:
+def _thresholds(judgement: ArmJudgement) -> str:
     thresholds = [fold.threshold for fold in judgement.folds]
     return range_cell(min(thresholds), max(thresholds))
 

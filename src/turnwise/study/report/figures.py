@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from turnwise.plots.style import LOOKS, Figure, Look, figure, line_legend, plain, scales, tips
+from turnwise.plots.style import LOOKS, Figure, LineStyle, figure, line_legend, plain, scales, tips
 from turnwise.stats import Difference, evaluated, realised_rates, roc_points
 from turnwise.study.compare import Study
 from turnwise.study.compare.context_and_trajectory import CONTEXT, TRAJECTORY
-from turnwise.study.compare.judging import Judgement
+from turnwise.study.compare.judging import ArmJudgement
 from turnwise.study.report.score_figures import courses, gains, shuffles, single_trajectories
 from turnwise.study.report.verdict_text import rate_words
 
@@ -55,7 +55,10 @@ def recalls(study: Study) -> Figure:
                     | {"value": value, "low": 100 * low, "high": 100 * high}
                 )
     order = [arm.name for arm in study.arms]
-    looks = {"baseline": Look("#0072B2", [6, 3], "circle"), "over time": Look("#D55E00", [1, 0], "triangle-up")}
+    looks = {
+        "baseline": LineStyle("#0072B2", [6, 3], "circle"),
+        "over time": LineStyle("#D55E00", [1, 0], "triangle-up"),
+    }
     look = scales(looks)
     colour = alt.Color("kind:N", legend=alt.Legend(title=None, orient="bottom")).scale(**look["color"])
     panels = []
@@ -277,13 +280,13 @@ def looks_of(study: Study, places: Sequence[int] | None = None) -> dict[str, Any
     }
 
 
-def arm_looks(study: Study, names: Sequence[str]) -> list[Look]:
+def arm_looks(study: Study, names: Sequence[str]) -> list[LineStyle]:
     """How arms look, by their names, the same in every figure."""
     looks = {study.arms[place].name: LOOKS[number] for number, place in enumerate(shown_arms(study))}
     return [looks[name] for name in names]
 
 
-def _realised(judgement: Judgement) -> list[dict[str, float]]:
+def _realised(judgement: ArmJudgement) -> list[dict[str, float]]:
     """Asked and realised false-positive rates of thresholds from the one calibrate part; none with folds."""
     if len(judgement.folds) != 1:
         return []

@@ -11,7 +11,7 @@ from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 from turnwise.sessions import first_break
 from turnwise.stats import Interval
-from turnwise.study.compare import ArmAgainstReader, Judgement, Study
+from turnwise.study.compare import ArmAgainstReader, ArmJudgement, Study
 from turnwise.study.report.table import NONE, Column, Table, ends_of, json_row, make_table, pick, rate_cell
 
 
@@ -192,7 +192,7 @@ def _scored(turns: Sequence[TurnScores]) -> bool:
     return bool(replies) and all(replies)
 
 
-def _at_breaks(judgement: Judgement, breaks: Breaks) -> ArmAtBreaks:
+def _at_breaks(judgement: ArmJudgement, breaks: Breaks) -> ArmAtBreaks:
     broken = {name: turn for name, turn in breaks.turns.items() if turn is not None}
     leads = [
         None if one.turn is None else broken[one.sequence_id] - one.turn

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turnwise.errors import UsageError
-from turnwise.observers.local.scores import Head, sigmoid, unsure_of
+from turnwise.observers.local.scores import TaughtHead, sigmoid, unsure_of
 from turnwise.stats import Bin, Floats, Interval, area_of_turns, classes_of, resamples
 
 LEAST_TURNS = 100
@@ -108,7 +108,7 @@ def check_enough(falsity: Sequence[float], groups: Sequence[str]) -> None:
         raise UsageError(f"too little to teach from: annotate {'; '.join(missing)}")
 
 
-def fit(states: Floats, targets: Floats, groups: Sequence[str], seed: int = 0) -> tuple[Head, Worth]:
+def fit(states: Floats, targets: Floats, groups: Sequence[str], seed: int = 0) -> tuple[TaughtHead, Worth]:
     """Fit a head on states, shape (turns, width), and F or F, T and I of each turn; tell what it is worth."""
     # Linear outputs are ridge regressions, their strength chosen within each fold by the squared error of F. What
     # they give of turns that were left out sets slopes, intercepts and I: the distance of F from the annotation
@@ -124,7 +124,7 @@ def fit(states: Floats, targets: Floats, groups: Sequence[str], seed: int = 0) -
         out[test] = states[test] @ weights.T + offset
     ridge = _best(states, targets, fold)
     weights, offset = _ridge(states, targets, [ridge])[0]
-    head = _calibrated(Head(weights, offset, np.ones(2), np.zeros(2), np.zeros(3)), out, targets)
+    head = _calibrated(TaughtHead(weights, offset, np.ones(2), np.zeros(2), np.zeros(3)), out, targets)
     return head, _worth(head, out, states, targets, groups, ridge, seed)
 
 
@@ -166,7 +166,7 @@ def _best(states: Floats, targets: Floats, fold: NDArray[np.int64]) -> float:
     return RIDGES[int(errors.argmin())]
 
 
-def _calibrated(head: Head, out: Floats, targets: Floats) -> Head:
+def _calibrated(head: TaughtHead, out: Floats, targets: Floats) -> TaughtHead:
     """Set slopes, intercepts and I by what was given of turns that were left out."""
     ones = np.ones(len(out))
     of_truth = min(1, out.shape[1] - 1)
@@ -201,7 +201,7 @@ def _logistic(inputs: Floats, targets: Floats) -> Floats:
 
 
 def _worth(
-    head: Head, out: Floats, states: Floats, targets: Floats, groups: Sequence[str], ridge: float, seed: int
+    head: TaughtHead, out: Floats, states: Floats, targets: Floats, groups: Sequence[str], ridge: float, seed: int
 ) -> Worth:
     from scipy.stats import spearmanr
 
