@@ -183,20 +183,21 @@ class SecondLookObserver:
 
     @classmethod
     def live(
-        cls, argument: str | None = None, judge_settings: Mapping[str, Any] | None = None, **settings: Any
+        cls, argument: str | None = None, judge_settings: Mapping[str, Any] | None = None, **settings: object
     ) -> SecondLookObserver:
         """The observer for texts that somebody waits for."""
         screen, judge = _named(argument)
         pair = build_live_observer(screen), build_live_observer(judge, **judge_settings or {})
-        return cls(pair, **settings)
+        return cls(pair, **settings)  # type: ignore[arg-type]  # those of the constructor
 
     @classmethod
     def cost_estimator(
-        cls, argument: str | None = None, judge_settings: Mapping[str, Any] | None = None, **settings: Any
+        cls, argument: str | None = None, judge_settings: Mapping[str, Any] | None = None, **settings: object
     ) -> CostEstimator:
         """Tells what the judge would cost of the turns that the screen points at, which it screens for that."""
         screen, judge = _named(argument)
-        screening = cls((build_observer(screen), _Silent()), **settings)
+        pair = build_observer(screen), _Silent()
+        screening = cls(pair, **settings)  # type: ignore[arg-type]  # those of the constructor
         return _Estimator(screening, build_cost_estimator(judge, **judge_settings or {}))
 
     @property
