@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from turnwise.conversation import Side
 from turnwise.patterns import FUNCTIONS, Expression, Kind
 from turnwise.patterns.expression import (
-    ARITHMETIC,
     COMPARISONS,
     And,
     Arithmetic,
@@ -118,7 +117,7 @@ class PatternGenerator:
             return Negative(self.number(depth - 1))
         if kind <= 2:
             left, right = self.number(depth - 1), self.number(depth - 1)
-            return Arithmetic(chance.choice(ARITHMETIC), left, right)  # type: ignore[arg-type]
+            return Arithmetic(chance.choice("+-*/"), left, right)  # type: ignore[arg-type]
         numeric = [name for name in FUNCTIONS if FUNCTIONS[name].gives is Kind.NUMBER]
         if depth <= 2:
             numeric = [name for name in numeric if FUNCTIONS[name].of is Kind.NUMBER]
