@@ -50,7 +50,7 @@ for _name, _loader in {
     "openassistant": "published_loaders:OpenAssistant",
     "otel": "traces.otel:OTEL",
     "phoenix": "traces.services:PHOENIX",
-    "turns": "generic_formats:Turns",
+    "turns": "generic_formats:TurnRows",
 }.items():
     DATASETS.add_lazy(_name, f"turnwise.datasets.{_loader}")
 
