@@ -13,16 +13,16 @@ from turnwise.patterns import Expression
 from turnwise.patterns.expression import (
     And,
     Arithmetic,
-    AtLeast,
+    Call,
     Comparison,
-    FunctionCall,
+    KOf,
+    Named,
     Negative,
     Not,
     Number,
     Or,
-    PatternReference,
 )
-from turnwise.patterns.series import Series, TextLength, TurnNumber
+from turnwise.patterns.series import Length, Series, TurnNumber
 from turnwise.scoring import TurnScores, balance, trust_strength
 
 NEAR = 1e-7
@@ -45,13 +45,13 @@ def evaluated(turns: Sequence[TurnScores]) -> list[TurnScores]:
 def value(node: Expression, turns: Sequence[TurnScores]) -> Any:  # noqa: PLR0911, PLR0912 - a case a node
     """Return the value of an expression at the last of some evaluated turns; None where undefined or untold."""
     match node:
-        case PatternReference(_, _, body):
+        case Named(_, _, body):
             return value(body, turns)
         case Number(number):
             return number
         case TurnNumber():
             return turns[-1].turn
-        case TextLength(side):
+        case Length(side):
             if side is Side.PROMPT:
                 return turns[-1].length
             return turns[-1].response_length if turns[-1].response_scores else None
@@ -71,9 +71,9 @@ def value(node: Expression, turns: Sequence[TurnScores]) -> Any:  # noqa: PLR091
             return _at_least(len(operands), [value(operand, turns) for operand in operands])
         case Or(operands):
             return _at_least(1, [value(operand, turns) for operand in operands])
-        case AtLeast(k, operands):
+        case KOf(k, operands):
             return _at_least(k, [value(operand, turns) for operand in operands])
-        case FunctionCall(function, argument):
+        case Call(function, argument):
             past = [(turns[k].turn, value(argument, turns[: k + 1])) for k in range(len(turns))]
             result = _call(function, dict(node.parameters), past)
             return None if result is None or abs(result) > 1e100 else result
@@ -83,7 +83,7 @@ def value(node: Expression, turns: Sequence[TurnScores]) -> Any:  # noqa: PLR091
 def holds(node: Expression, turns: Sequence[TurnScores]) -> bool:
     """Return whether a condition holds at the last of some evaluated turns: an undefined comparison is false."""
     match node:
-        case PatternReference(_, _, body):
+        case Named(_, _, body):
             return holds(body, turns)
         case Not(operand):
             return not holds(operand, turns)
@@ -91,7 +91,7 @@ def holds(node: Expression, turns: Sequence[TurnScores]) -> bool:
             return all(holds(operand, turns) for operand in operands)
         case Or(operands):
             return any(holds(operand, turns) for operand in operands)
-        case AtLeast(k, operands):
+        case KOf(k, operands):
             return sum(holds(operand, turns) for operand in operands) >= k
     return value(node, turns) is True
 
@@ -112,7 +112,7 @@ def _series(node: Series, turn: TurnScores) -> float | None:
 
 def _rounds(node: Expression) -> bool:
     """Return whether an expression may come out a little different when it is reckoned another way."""
-    return any(isinstance(part, FunctionCall) and part.function in ROUNDED for part in node.walk())
+    return any(isinstance(part, Call) and part.function in ROUNDED for part in node.walk())
 
 
 def _arithmetic(operator: str, x: float | None, y: float | None, rounds: bool) -> float | None:

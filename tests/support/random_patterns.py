@@ -11,15 +11,15 @@ from turnwise.patterns.expression import (
     COMPARISONS,
     And,
     Arithmetic,
-    AtLeast,
+    Call,
     Comparison,
-    FunctionCall,
+    KOf,
     Negative,
     Not,
     Number,
     Or,
 )
-from turnwise.patterns.series import COMPONENTS, OtherRun, Series, TextLength, TurnNumber
+from turnwise.patterns.series import COMPONENTS, Length, OtherRun, Series, TurnNumber
 from turnwise.scoring import Score, TurnScores
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
@@ -57,7 +57,7 @@ def random_condition(chance: random.Random, depth: int) -> Expression:
     return PatternGenerator(chance).condition(depth)
 
 
-def random_call(chance: random.Random, function: str, depth: int) -> FunctionCall:
+def random_call(chance: random.Random, function: str, depth: int) -> Call:
     """Return a call of a function with random parameters and a random argument."""
     return PatternGenerator(chance).call(function, depth)
 
@@ -87,11 +87,11 @@ class PatternGenerator:
         if kind == 5:
             return Not(self.condition(deeper))
         if kind == 6:
-            return FunctionCall(chance.choice(("any", "all")), self.condition(deeper))
+            return Call(chance.choice(("any", "all")), self.condition(deeper))
         parts = tuple(self.condition(deeper) for _ in range(chance.randint(2, 3)))
         if kind == 7:
             return And(parts)
-        return Or(parts) if kind == 8 else AtLeast(chance.randint(1, len(parts)), parts)
+        return Or(parts) if kind == 8 else KOf(chance.randint(1, len(parts)), parts)
 
     def number(self, depth: int) -> Expression:
         """Return a number of at most so many levels, at least 1."""
@@ -109,7 +109,7 @@ class PatternGenerator:
             numeric = [name for name in numeric if FUNCTIONS[name].of is ValueKind.NUMBER]
         return self.call(chance.choice(numeric), depth)
 
-    def call(self, function: str, depth: int) -> FunctionCall:
+    def call(self, function: str, depth: int) -> Call:
         """Return a call of a function of at most so many levels, at least 3 where it is of a condition."""
         chance, signature = self._chance, FUNCTIONS[function]
         make = self.number if signature.of is ValueKind.NUMBER else self.condition
@@ -120,7 +120,7 @@ class PatternGenerator:
         if function == "rise":
             early = chance.randint(1, 6)
             parameters = [("i", early), ("j", early + chance.randint(1, 5))]
-        return FunctionCall(function, make(depth - 1), tuple(parameters))
+        return Call(function, make(depth - 1), tuple(parameters))
 
     def _parameter(self, name: str, whole: bool, low: float, high: float) -> float:
         chance = self._chance
@@ -136,7 +136,7 @@ class PatternGenerator:
         if kind == 0:
             return TurnNumber()
         if kind == 1:
-            return TextLength(chance.choice(tuple(Side)))
+            return Length(chance.choice(tuple(Side)))
         if kind <= 3:
             limits = self._limits or (*EDGES, 2.0, -1.0, 1e-3, 1e60, 1e100, chance.uniform(-2, 2))
             return Number(chance.choice(limits))

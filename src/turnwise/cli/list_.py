@@ -18,7 +18,7 @@ from turnwise.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from turnwise.patterns import NamedPattern
-    from turnwise.patterns.expression import PatternReference
+    from turnwise.patterns.expression import Named
     from turnwise.scoring import TurnScores
 
 _WIDTH = 80
@@ -308,7 +308,7 @@ def _explain(name: str, file: str | None) -> Described:
     return Described(value, "\n".join(lines))
 
 
-def _example_lines(expression: PatternReference, turns: Sequence[TurnScores]) -> Iterator[str]:
+def _example_lines(expression: Named, turns: Sequence[TurnScores]) -> Iterator[str]:
     """Yield a curve of every series that the pattern reads, and the turns at which it holds."""
     from turnwise.patterns import Evaluator
     from turnwise.patterns.series import Series

@@ -101,8 +101,9 @@ class Arguments:
 def redacted_parts(parts: Sequence[str], details: Iterable[Detail]) -> list[str]:
     """Parts of a text, joined by line breaks when it was checked, with what guardrails replaced in each.
 
-    >>> from turnwise.guard.results import Detail, Status
-    >>> redacted_parts(["to ann", "bob"], [Detail(Status.EVALUATED, redactions=(Redaction(3, 6, "name"),))])
+    >>> from turnwise.guard.results import Detail, GuardrailStatus
+    >>> name = Redaction(3, 6, "name")
+    >>> redacted_parts(["to ann", "bob"], [Detail(GuardrailStatus.EVALUATED, redactions=(name,))])
     ['to [NAME]', 'bob']
     """
     text = "\n".join(parts)

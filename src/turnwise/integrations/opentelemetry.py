@@ -15,8 +15,8 @@ from typing import Final, Literal
 
 try:
     from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger
-    from opentelemetry.trace import Status as SpanStatus
     from opentelemetry.trace import Span, StatusCode, TracerProvider, get_tracer, set_span_in_context
+    from opentelemetry.trace import Status as SpanStatus
     from opentelemetry.util.types import AttributeValue
 except ImportError as error:
     from turnwise.integrations import MissingExtraError

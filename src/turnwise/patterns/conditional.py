@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnwise.patterns.expression import AtLeast, Expression, call
+from turnwise.patterns.expression import Expression, KOf, call
 from turnwise.patterns.function_table import MAX_TURN, Cell, ValueKind, define, without_parameters
 from turnwise.patterns.sql_fold import SqlFold, Term, before_of, number_term, set_field
 
@@ -162,4 +162,4 @@ def turns_since(condition: Expression) -> Expression:
 
 def k_of(k: int, *conditions: Expression) -> Expression:
     """Return whether at least k of the conditions hold at a turn; unknown until enough do, or too few could."""
-    return AtLeast(k, conditions)
+    return KOf(k, conditions)

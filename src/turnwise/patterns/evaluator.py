@@ -258,7 +258,7 @@ def match(
     >>> from turnwise.scoring import Score
     >>> turns = [TurnScores(turn, {"a": Score(0.5, 0.2, F)}) for turn, F in enumerate((0.2, 0.9, 0.1), start=1)]
     >>> match(parse("F > 0.5"), turns)
-    Match(turn=2, final=False)
+    PatternMatch(turn=2, final=False)
     """
     require(ValueKind.CONDITION, pattern, "match")
     evaluator = Evaluator(pattern)

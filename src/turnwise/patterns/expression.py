@@ -339,7 +339,7 @@ class Or(_Joint):
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionCall(Expression):
+class Call(Expression):
     """A function with its argument and parameters, in the order of the definition: ``slope(x, window=5)``."""
 
     function: str
@@ -381,7 +381,7 @@ class FunctionCall(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class AtLeast(ConditionExpression):
+class KOf(ConditionExpression):
     """Conditions of which at least ``k`` hold: ``k_of(2, c, d, e)``."""
 
     k: int
@@ -405,7 +405,7 @@ class AtLeast(ConditionExpression):
 
 
 @dataclass(frozen=True, slots=True)
-class PatternReference(Expression):
+class Named(Expression):
     """A named pattern with the arguments that were given; ``body`` is what it stands for, with all put in."""
 
     name: str
@@ -427,7 +427,7 @@ class PatternReference(Expression):
 def call(function: str, argument: Expression | float, /, **parameters: float | None) -> Expression:
     """Make the call of a function; parameters that are None are left out."""
     given = tuple((name, value) for name, value in parameters.items() if value is not None)
-    return FunctionCall(function, lifted(argument), given)
+    return Call(function, lifted(argument), given)
 
 
 def _operands(joint: Any, left: Expression) -> tuple[Expression, ...]:

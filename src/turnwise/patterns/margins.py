@@ -13,14 +13,14 @@ from functools import partial
 
 from turnwise.patterns.expression import (
     And,
-    AtLeast,
+    Call,
     Comparison,
     ComparisonOperator,
     Expression,
-    FunctionCall,
+    KOf,
+    Named,
     Not,
     Or,
-    PatternReference,
 )
 from turnwise.patterns.function_table import Cell
 from turnwise.patterns.program import Program, Step, Values, negative
@@ -32,9 +32,9 @@ _STRICT = frozenset({">", "<", "!="})
 def holds(program: Program, node: Expression) -> int:
     """Place of whether a condition outside of functions holds: always true or false."""
     match node:
-        case PatternReference():
+        case Named():
             return holds(program, node.body)
-        case FunctionCall():
+        case Call():
             return program.value(node)
     strict = _strictness(node)
     if strict is None:
@@ -48,9 +48,9 @@ def holds(program: Program, node: Expression) -> int:
 def margin(program: Program, node: Expression) -> int:
     """Place of the margin of a condition outside of functions; infinite where nothing was compared."""
     match node:
-        case PatternReference():
+        case Named():
             return margin(program, node.body)
-        case FunctionCall():
+        case Call():
             return program.once("margin", node, lambda: _or_infinite(_of_call(program, node)))
         case _:
             return program.once("margin", node, lambda: _margin(program, node, -math.inf, margin, _ranked))
@@ -63,15 +63,15 @@ def _margin_within(program: Program, node: Expression) -> int:
         return _ranked_where_told(places, k, program.value(node))
 
     match node:
-        case PatternReference():
+        case Named():
             return _margin_within(program, node.body)
-        case FunctionCall():
+        case Call():
             return _of_call(program, node)
         case _:
             return program.once("within", node, lambda: _margin(program, node, None, _margin_within, ranked))
 
 
-def _of_call(program: Program, call: FunctionCall) -> int:
+def _of_call(program: Program, call: Call) -> int:
     """Place of the margin of ``any``, the greatest so far, or ``all``, the least; None before there is one."""
     best = max if call.function == "any" else min
 
@@ -97,10 +97,10 @@ def _strictness(node: Expression) -> bool | None:
         case Not(operand):
             inner = _strictness(operand)
             return None if inner is None else not inner
-        case And(operands) | Or(operands) | AtLeast(_, operands):
+        case And(operands) | Or(operands) | KOf(_, operands):
             kinds = {_strictness(operand) for operand in operands}
             return kinds.pop() if len(kinds) == 1 else None
-        case PatternReference(_, _, body):
+        case Named(_, _, body):
             return _strictness(body)
         case _:
             return None
@@ -123,7 +123,7 @@ def _margin(
             return ranked([of(program, operand) for operand in operands], len(operands))
         case Or(operands):
             return ranked([of(program, operand) for operand in operands], 1)
-        case AtLeast(k, operands):
+        case KOf(k, operands):
             return ranked([of(program, operand) for operand in operands], k)
         case _:
             raise AssertionError(f"no condition: {node!r}")

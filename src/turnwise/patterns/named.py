@@ -10,7 +10,7 @@ from pathlib import Path
 
 from turnwise._support.locations import to_path
 from turnwise.errors import PatternError
-from turnwise.patterns.expression import Expression, PatternReference, lifted
+from turnwise.patterns.expression import Expression, Named, lifted
 from turnwise.patterns.library import Library, default_library, read_patterns
 from turnwise.patterns.parser import expand
 from turnwise.patterns.tokeniser import ParseContext
@@ -40,7 +40,7 @@ def load_patterns(path: str | Path, behind: Library | None = None) -> Library:
     return library
 
 
-def named(name: str, /, *, patterns: Library | None = None, **arguments: Expression | float) -> PatternReference:
+def named(name: str, /, *, patterns: Library | None = None, **arguments: Expression | float) -> Named:
     """Return a named pattern, with some of its parameters given.
 
     Args:
@@ -69,7 +69,7 @@ def self_contained(expression: Expression, known: Library) -> Expression:
         expression: what was read with further patterns.
         known: the patterns that whoever reads the text has.
     """
-    if isinstance(expression, PatternReference):
+    if isinstance(expression, Named):
         body = self_contained(expression.body, known)
         return expression if expression.name in known and body == expression.body else body
     values = {one.name: getattr(expression, one.name) for one in fields(expression) if one.init}  # type: ignore[arg-type]

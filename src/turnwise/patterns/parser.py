@@ -23,20 +23,20 @@ from turnwise.patterns.expression import (
     SUM,
     And,
     Arithmetic,
-    AtLeast,
+    Call,
     Comparison,
     Expression,
-    FunctionCall,
+    KOf,
+    Named,
     Negative,
     Not,
     Number,
     Or,
-    PatternReference,
     mismatch,
 )
 from turnwise.patterns.function_table import FUNCTIONS, ValueKind
 from turnwise.patterns.library import Library, NamedPattern, default_library
-from turnwise.patterns.series import TRUST, OtherRun, Series, TextLength, TurnNumber
+from turnwise.patterns.series import TRUST, Length, OtherRun, Series, TurnNumber
 from turnwise.patterns.tokeniser import OF_A_SCORE, OF_A_TURN, Argument, ParseContext, Token, TokenReader, unknown
 
 _POWERS = {
@@ -104,7 +104,7 @@ def parse_in(text: str, context: ParseContext) -> Expression:
     return _Parser(text, context).parse()
 
 
-def expand(pattern: NamedPattern, arguments: Mapping[str, Expression], context: ParseContext) -> PatternReference:
+def expand(pattern: NamedPattern, arguments: Mapping[str, Expression], context: ParseContext) -> Named:
     """Return a named pattern with the expression that it stands for; missing arguments take their defaults."""
     if pattern.name in context.within:
         chain = " → ".join([*context.within, pattern.name])
@@ -126,7 +126,7 @@ def expand(pattern: NamedPattern, arguments: Mapping[str, Expression], context: 
             raise PatternError(f"{parameter} of {pattern.name} must be a {default.kind}, not {value}")
         bound[parameter] = value
     body = _read_part(pattern, "expression", pattern.expression, replace(inner, bound=bound))
-    return context.expanded.setdefault((pattern.name, given), PatternReference(pattern.name, given, body))
+    return context.expanded.setdefault((pattern.name, given), Named(pattern.name, given, body))
 
 
 def _read_part(pattern: NamedPattern, what: str, text: str, context: ParseContext) -> Expression:
@@ -229,7 +229,7 @@ class _Parser(TokenReader):
         if name == "turn":
             return self.made(*span, TurnNumber)
         if name == "chars":
-            return self.made(*span, TextLength)
+            return self.made(*span, Length)
         if name in self._context.patterns:
             return self._expanded(token, [], token.end)
         raise self.error(self._no_word(name), token)
@@ -281,7 +281,7 @@ class _Parser(TokenReader):
             side = Side.RESPONSE
             del words[0]
             if run is None and len(words) == 1 and words[0].text == "chars" and words[0].kind == "name":
-                return self.made(*span, TextLength, side)
+                return self.made(*span, Length, side)
         elif len(words) == 1:
             raise self.error(f"a name in quotes is a principle: write {self.shown(first)}.F", first)
         if len(words) > 2:
@@ -304,7 +304,7 @@ class _Parser(TokenReader):
         part = self.made(*span, Series, "strength" if trust else word.text, name, side)
         if run is not None:
             part = self.made(*span, OtherRun, run, part.node)
-        return self.made(*span, FunctionCall, "ema", part.node, tuple(TRUST.items())) if trust else part
+        return self.made(*span, Call, "ema", part.node, tuple(TRUST.items())) if trust else part
 
     def _call(self, token: Token) -> Argument:
         opening = self.take()
@@ -351,7 +351,7 @@ class _Parser(TokenReader):
                 raise self.error(f"{name} of {function} must be a number, the same at every turn", part)
             parameter = signature.parameters[names.index(name)]
             values[name] = self.tried(part.start, part.end, parameter.read, function, part.node.value)
-        return self.made(token.start, end, FunctionCall, function, arguments[0].node, tuple(values.items()))
+        return self.made(token.start, end, Call, function, arguments[0].node, tuple(values.items()))
 
     def _k_of(self, token: Token, arguments: list[Argument], end: int) -> Argument:
         for part in arguments:
@@ -364,7 +364,7 @@ class _Parser(TokenReader):
             raise self.error("k of k_of must be a whole number, the same at every turn", first)
         self.demand(ValueKind.CONDITION, "k_of", *rest)
         nodes = tuple(part.node for part in rest)
-        return self.made(first.start, first.end, AtLeast, int(first.node.value), nodes)._replace(
+        return self.made(first.start, first.end, KOf, int(first.node.value), nodes)._replace(
             start=token.start, end=end
         )
 

@@ -12,18 +12,18 @@ from turnwise.conversation import Side
 from turnwise.patterns.expression import (
     And,
     Arithmetic,
-    AtLeast,
+    Call,
     Comparison,
     Expression,
-    FunctionCall,
+    KOf,
+    Named,
     Negative,
     Not,
     Number,
     Or,
-    PatternReference,
 )
 from turnwise.patterns.function_table import FUNCTIONS, Cell, Update, bounded
-from turnwise.patterns.series import OtherRun, Series, TextLength, TurnNumber
+from turnwise.patterns.series import Length, OtherRun, Series, TurnNumber
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
 
 Values = list[Any]
@@ -86,9 +86,9 @@ class Program:
     def value(self, node: Expression) -> int:  # noqa: PLR0911 - a case for each node
         """The place of the value of an expression: None where it is undefined, or can't be told."""
         match node:
-            case PatternReference():
+            case Named():
                 return self.value(node.body)
-            case FunctionCall(function, argument, parameters):
+            case Call(function, argument, parameters):
                 return self.folded(
                     "value", node, self.value(argument), *FUNCTIONS[function].live(**dict(parameters))
                 )
@@ -101,9 +101,9 @@ class Program:
                 return self._placed("value", node, lambda place: self._reads_of_others.append((place, run, read)))
             case TurnNumber():
                 return self._read(node, operator.attrgetter("turn"))
-            case TextLength():
+            case Length():
                 return self._read(node, read_length(node))
-            case Not() | And() | Or() | AtLeast():
+            case Not() | And() | Or() | KOf():
                 return self.once("value", node, lambda: self.joined(node, self.value))
             case _:
                 return self.once("value", node, lambda: self._reckoned(node))
@@ -129,7 +129,7 @@ class Program:
                 return _decided_by(False, list(map(of, operands)))
             case Or(operands):
                 return _decided_by(True, list(map(of, operands)))
-            case AtLeast(k, operands):
+            case KOf(k, operands):
                 return _k_of(k, list(map(of, operands)))
             case _:
                 raise AssertionError(f"no condition over conditions: {node!r}")
@@ -256,7 +256,7 @@ def _with_length(
     return over_principles if principle is None else of_principle
 
 
-def read_length(length: TextLength) -> Read:
+def read_length(length: Length) -> Read:
     """Make a function from the scores of a turn to its characters; None where there is no response to judge."""
     if length.side is Side.PROMPT:
         return attrgetter("length")

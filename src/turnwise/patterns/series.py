@@ -65,7 +65,7 @@ class TurnNumber(NumberExpression):
 
 
 @dataclass(frozen=True, slots=True)
-class TextLength(NumberExpression):
+class Length(NumberExpression):
     """The characters of one side of the turn: ``chars``, ``response.chars``."""
 
     side: Side = Side.PROMPT
@@ -147,4 +147,4 @@ def turn() -> Expression:
 
 def chars(side: Side | str = Side.PROMPT) -> Expression:
     """Return the characters of one side of the turn."""
-    return TextLength(series(side=side).side)
+    return Length(series(side=side).side)

@@ -15,19 +15,19 @@ from turnwise.errors import UnknownNameError
 from turnwise.patterns.expression import (
     And,
     Arithmetic,
-    AtLeast,
+    Call,
     Comparison,
     Expression,
-    FunctionCall,
+    KOf,
+    Named,
     Negative,
     Not,
     Number,
     Or,
-    PatternReference,
     require,
 )
 from turnwise.patterns.function_table import FUNCTIONS, MAX_TURN, ValueKind
-from turnwise.patterns.series import OtherRun, Series, TextLength, TurnNumber
+from turnwise.patterns.series import Length, OtherRun, Series, TurnNumber
 from turnwise.patterns.sql_fold import (
     SHORT,
     UNDEFINED,
@@ -91,11 +91,11 @@ class Columns:
         joins = [f"LEFT JOIN {name} o{at} ON o{at}.sequence = t.sequence" for at, name in enumerate(others)]
         return f"(SELECT {', '.join(['t.*', *lists])} FROM {table} t {' '.join(joins)})"
 
-    def has(self, node: Series | TextLength | OtherRun) -> bool:
+    def has(self, node: Series | Length | OtherRun) -> bool:
         """Whether anything was scored that a node reads."""
         return bool(self._sources(node))
 
-    def scored_sql(self, nodes: Iterable[Series | TextLength | OtherRun]) -> str:
+    def scored_sql(self, nodes: Iterable[Series | Length | OtherRun]) -> str:
         """SQL, over a row of the table, of whether a sequence has a value at some turn for each node."""
         each = [
             " OR ".join(f"list_count({column}) > 0" for column in self._sources(node))
@@ -103,11 +103,11 @@ class Columns:
         ]
         return " AND ".join(f"({one})" for one in each) or "TRUE"
 
-    def _sources(self, node: Series | TextLength | OtherRun) -> list[str]:
+    def _sources(self, node: Series | Length | OtherRun) -> list[str]:
         """The columns of which one has to have a value for the node to have one."""
         if isinstance(node, OtherRun):
             return self.others[node.run]._sources(node.series) if node.run in self.others else []
-        if isinstance(node, TextLength) and node.side is Side.PROMPT:
+        if isinstance(node, Length) and node.side is Side.PROMPT:
             return ["turn"]
         principle = node.principle if isinstance(node, Series) else None
         return [f"{self.prefix}F{place}" for place in self._places(node.side, principle)]
@@ -138,7 +138,7 @@ class Columns:
         parts = [_of_score(series.component, self.prefix, place, series.side) for place in places]
         return Term(parts[0] if len(parts) == 1 else f"{worst}({', '.join(parts)})", 0, False, low, high)
 
-    def length(self, length: TextLength) -> Term:
+    def length(self, length: Length) -> Term:
         sql = f"{{c:{length.side}_chars}}"
         if length.side is Side.RESPONSE:
             scored = [f"{{c:{column}}} IS NOT NULL" for column in self._sources(length)]
@@ -237,7 +237,7 @@ class _Compiler:
 
     def _value(self, node: Expression) -> Term:  # noqa: PLR0911 - one case a node
         match node:
-            case PatternReference():
+            case Named():
                 return self.value(node.body)
             case Number(value):
                 return number(value)
@@ -247,7 +247,7 @@ class _Compiler:
                 return self._columns.other(node)
             case TurnNumber():
                 return _TURN
-            case TextLength():
+            case Length():
                 return self._columns.length(node)
             case Negative(operand):
                 term = self.value(operand)
@@ -256,18 +256,18 @@ class _Compiler:
                 return self._reckoned(sign, self.value(left), self.value(right))
             case Comparison(sign, left, right):
                 return self._compared(sign, self.value(left), self.value(right))
-            case Not() | And() | Or() | AtLeast():
+            case Not() | And() | Or() | KOf():
                 return self._joined(node, self.value)
-            case FunctionCall(_, argument):
+            case Call(_, argument):
                 return self._called(node, argument)
             case _:
                 raise AssertionError(f"this expression has no SQL form: {node!r}")
 
     def _hold(self, node: Expression) -> Term:
         match node:
-            case PatternReference():
+            case Named():
                 return self.holds(node.body)
-            case Not() | And() | Or() | AtLeast():
+            case Not() | And() | Or() | KOf():
                 return self._joined(node, self.holds)
             case Comparison():
                 term = self.value(node)
@@ -295,9 +295,9 @@ class _Compiler:
         level, [x, y] = self._together([left, right])
         return Term(f"({x} {'=' if sign == '==' else sign} {y})", level, True)
 
-    def _joined(self, node: Not | And | Or | AtLeast, of: Callable[[Expression], Term]) -> Term:
+    def _joined(self, node: Not | And | Or | KOf, of: Callable[[Expression], Term]) -> Term:
         """A condition over conditions, of which `of` gives the term."""
-        if isinstance(node, AtLeast):
+        if isinstance(node, KOf):
             return self._k_of(node.k, list(map(of, node.operands)))
         if isinstance(node, Not):
             level, [sql] = self._together([of(node.operand)])
@@ -312,7 +312,7 @@ class _Compiler:
         possible = " + ".join(f"CASE WHEN NOT {c} THEN 0 ELSE 1 END" for c in conditions)
         return Term(f"(CASE WHEN {true} >= {k} THEN TRUE WHEN {possible} < {k} THEN FALSE END)", level, True)
 
-    def _called(self, call: FunctionCall, argument: Expression) -> Term:
+    def _called(self, call: Call, argument: Expression) -> Term:
         function, parameters = FUNCTIONS[call.function], dict(call.parameters)
         if function.pointwise:
             return function.sql(self.fold, self.value(argument), "", **parameters)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnwise.errors import PatternError, UnknownNameError, nearest
-from turnwise.patterns.expression import Expression, PatternReference, mismatch, shortened
+from turnwise.patterns.expression import Expression, Named, mismatch, shortened
 from turnwise.patterns.function_table import FUNCTIONS, ValueKind
 from turnwise.patterns.series import COMPONENTS
 
@@ -120,7 +120,7 @@ class ParseContext:
     bound: Mapping[str, Expression] = field(default_factory=dict)  # by parameter, in a definition
     within: tuple[str, ...] = ()  # patterns whose definitions are being read, outermost first
     nesting: int = 0
-    expanded: dict[tuple[str, tuple[tuple[str, Expression], ...]], PatternReference] = field(default_factory=dict)
+    expanded: dict[tuple[str, tuple[tuple[str, Expression], ...]], Named] = field(default_factory=dict)
 
 
 class Argument(NamedTuple):

@@ -73,7 +73,7 @@ class Outcomes:
 
     `nearest` is the turn whose reply has the highest F: where the model never gave way, it came nearest there.
 
-    >>> found = Outcomes({1: Outcome.REFUSED, 2: Outcome.GAVE_WAY, 3: ReplyOutcome.GAVE_WAY})
+    >>> found = Outcomes({1: ReplyOutcome.REFUSED, 2: ReplyOutcome.GAVE_WAY, 3: ReplyOutcome.GAVE_WAY})
     >>> found.broke, found.lead(1)
     (2, 1)
     >>> print(found.in_words(alarm=1))

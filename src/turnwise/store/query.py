@@ -14,7 +14,7 @@ from turnwise._support.notebook import ROWS, html_table
 from turnwise.conversation import Label
 from turnwise.errors import NotScoredError, UnknownNameError, UsageError
 from turnwise.patterns import Expression, Library, parse
-from turnwise.patterns.series import OtherRun, Series, TextLength
+from turnwise.patterns.series import Length, OtherRun, Series
 from turnwise.patterns.sql import Columns, matches_sql
 from turnwise.rates import Rate
 from turnwise.store.source import Mirror
@@ -210,9 +210,7 @@ def query(
             wanted += " AND label IS NOT NULL"
         some = f"(SELECT t.* FROM {table} t SEMI JOIN (FROM {sequences} WHERE {wanted}) USING (sequence))"
         matched = "turn IS NOT NULL" if when is When.EVER else "final"
-        scored = columns.scored_sql(
-            [node for node in read.walk() if isinstance(node, Series | TextLength | OtherRun)]
-        )
+        scored = columns.scored_sql([node for node in read.walk() if isinstance(node, Series | Length | OtherRun)])
         connection.execute(
             f"CREATE TEMP TABLE found AS WITH asked AS {some if wanted != 'TRUE' else f'(FROM {table})'} "
             f"SELECT sequence, sequence_id, label, source, turns, m.turn, m.final, {matched} AS matched, s.scored "
@@ -239,7 +237,7 @@ def _corrected_sequences(connection: DuckDBPyConnection, said: Mapping[str, Labe
 def _check_scored(pattern: Expression, run: str, columns: Columns) -> None:
     """Refuse a pattern that reads what nobody scored: an answer of 0 % would be about nothing."""
     for node in pattern.walk():
-        if not isinstance(node, Series | TextLength | OtherRun) or columns.has(node):
+        if not isinstance(node, Series | Length | OtherRun) or columns.has(node):
             continue
         of, scored = (node.run, columns.others[node.run]) if isinstance(node, OtherRun) else (run, columns)
         told = [

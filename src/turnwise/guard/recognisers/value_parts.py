@@ -78,7 +78,7 @@ def parts_of(text: str) -> ValueParts | None:
     """What a text may have of a value; None for most texts.
 
     >>> parts_of("and the last four are 1111").numbers
-    (Part(start=22, end=26, text='1111'),)
+    (ValuePart(start=22, end=26, text='1111'),)
     >>> [part.text for part in parts_of("double four, then nine two").numbers]
     ['44', '92']
     """
