@@ -84,6 +84,8 @@ def by_every_door(cli: Cli, location: str) -> Iterator[tuple[str, Told]]:
     yield "detect --export", {one["sequence_id"]: first[one["sequence_id"]] for one in rows}
     listed = cli("judgements", "inbox", "--store", location, "--limit", 1000, "--json").json
     assert {one["detector"] for one in listed["detectors"]} == {one["detector"] for one in found}
+    peaks = [one["peak"] for one in listed["items"]]
+    assert len(peaks) > 1 and peaks == sorted(peaks, reverse=True)  # the most serious first
     yield "judgements inbox", {one["sequence_id"]: one["turn"] for one in listed["items"]}
     with Store(location) as store, Answers(ViewedStore(store)) as answers:
         run = store.only_run()

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.detectors import build_detector, run_detector
+from turnwise.detectors.change_points import fit_beta
+from turnwise.errors import DetectorError
 from turnwise.scoring import Score, TurnScores
 
 
@@ -69,3 +71,15 @@ def test_odds_stay_finite_over_a_long_bad_conversation(make_turns):
     turns = make_turns(reciprocity=[1.0] * 2_000)
     for spec in ("shiryaev_roberts", "hmm", "sprt"):
         assert math.isfinite(run_detector(build_detector(spec), turns).score)
+
+
+def test_a_fitted_density_has_the_mean_of_its_values():
+    values = [0.05, 0.1, 0.2, 0.2, 0.3, 0.1, 0.05, 0.4, 0.15, 0.1]
+    a, b = fit_beta(values)
+    assert a / (a + b) == pytest.approx(sum(values) / len(values))
+
+
+@pytest.mark.parametrize(("values", "message"), [([0.1] * 3, "too few"), ([0.1] * 30, "all the same")])
+def test_a_density_needs_values_that_differ(values, message):
+    with pytest.raises(DetectorError, match=message):
+        fit_beta(values)

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from turnwise import GuardrailPipeline
+from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import StateDownError
-from turnwise.guard import MemoryStateStore
+from turnwise.guard import GuardrailBlocked, MemoryStateStore
 from turnwise.integrations import ConversationFinder, MissingExtraError
+from turnwise.integrations.checking import open_turn, told, was_blocked
 
 GUARD: dict[str, Any] = {"guardrails": [{"keywords": {"keywords": ["swordfish"], "action": "block"}}]}
 BEFORE = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
@@ -60,3 +61,22 @@ def test_while_the_store_is_down_what_is_held_goes_on(monkeypatch: pytest.Monkey
 def test_a_missing_framework_says_what_to_install() -> None:
     error = MissingExtraError("langchain", ImportError("No module", name="langgraph.types"))
     assert str(error) == "turnwise.integrations.langchain needs langgraph: pip install 'turnwise[langchain]'"
+
+
+def test_a_turn_takes_a_response_while_it_waits_or_its_response_was_blocked() -> None:
+    pipeline, chat = GuardrailPipeline(GUARD), Conversation()
+    number = pipeline.check_input("Which word?", conversation=chat).turn_number
+    assert open_turn(chat, number) == 1
+    pipeline.check_output("swordfish", conversation=chat)
+    assert open_turn(chat, number) == 1
+    pipeline.check_output("I can't tell.", conversation=chat, turn_number=1)
+    assert open_turn(chat, number) is None and open_turn(chat, 7) is None and open_turn(chat, None) is None
+    pipeline.check_input("swordfish", conversation=chat)
+    assert was_blocked(chat, "swordfish") and not was_blocked(chat, "Which word?")
+
+
+def test_what_is_told_of_a_verdict_has_no_text() -> None:
+    result = GuardrailPipeline(GUARD).check_input("the mole said swordfish")
+    assert told(result)["blocked"] and "mole" not in repr(told(result))
+    error = GuardrailBlocked(result)
+    assert error.result is result and str(error) == "the input was blocked: keywords: 'swordfish'"
