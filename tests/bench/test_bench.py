@@ -17,10 +17,10 @@ from chat_server import ChatServer
 
 from turnwise.bench import (
     Answer,
-    Guard,
+    BenchGuard,
+    BenchTask,
     Item,
     Options,
-    Task,
     ask_conversation,
     build_guard,
     html_page,
@@ -42,9 +42,9 @@ def item(name: str, attack: bool, *prompts: str, bad: int | None = None) -> Item
     return Item(name, attack, Conversation.from_turns([(prompt, "ok") for prompt in prompts]), bad)
 
 
-def guard(look: Callable[[str], Answer], name: str = "mine") -> Guard:
+def guard(look: Callable[[str], Answer], name: str = "mine") -> BenchGuard:
     """Return a guard of the last prompt alone."""
-    return Guard(name, {"kind": "test"}, lambda chat: lambda talk, turn: look(talk.turn(turn).prompt))
+    return BenchGuard(name, {"kind": "test"}, lambda chat: lambda talk, turn: look(talk.turn(turn).prompt))
 
 
 def scored(prompt: str) -> Answer:
@@ -143,7 +143,7 @@ def test_a_sample_is_the_same_every_time_and_part_of_a_larger_one() -> None:
 def test_recall_at_a_rate_of_false_alarms_is_that_of_a_threshold_on_benign_scores() -> None:
     benign = [item(f"b{n}", False, f"{n / 100}") for n in range(39)]
     attacks = [item(f"a{n}", True, "0.1", f"{0.3 + n / 50}") for n in range(10)]  # up to 0.48
-    task = Task("t", "", True, (*benign, *attacks))
+    task = BenchTask("t", "", True, (*benign, *attacks))
     found = result(run_bench([guard(scored)], [task]), "mine", "t")
     assert found["recall"]["count"] == found["false_alarms"]["count"] == 0
     at = found["at_false_alarms"]
@@ -157,23 +157,25 @@ def test_recall_at_a_rate_of_false_alarms_is_that_of_a_threshold_on_benign_score
 
 
 def test_a_set_without_benign_conversations_takes_those_of_its_kind() -> None:
-    attacks = Task("a", "", False, (item("a", True, "0.4"),))
-    benign = Task("b", "", False, tuple(item(f"b{n}", False, f"{n / 100}") for n in range(19)))
-    own = Task("c", "", True, tuple(item(f"c{n}", False, "0.9") for n in range(40)))
+    attacks = BenchTask("a", "", False, (item("a", True, "0.4"),))
+    benign = BenchTask("b", "", False, tuple(item(f"b{n}", False, f"{n / 100}") for n in range(19)))
+    own = BenchTask("c", "", True, tuple(item(f"c{n}", False, "0.9") for n in range(40)))
     at = result(run_bench([guard(scored)], [attacks, benign, own]), "mine", "a")["at_false_alarms"]["0.05"]
     assert (at["benign_of"], at["recall"]["count"]) == ("all tasks of its kind", 1)
 
 
 def test_the_first_flag_is_told_against_the_first_bad_turn() -> None:
     chats = ("0.6", "0"), ("0", "0.6"), ("0", "0", "0", "0.7")
-    task = Task("t", "", True, tuple(item(f"a{n}", True, *chat, bad=2) for n, chat in enumerate(chats)))
+    task = BenchTask("t", "", True, tuple(item(f"a{n}", True, *chat, bad=2) for n, chat in enumerate(chats)))
     first = result(run_bench([guard(scored)], [task]), "mine", "t")["first_flag"]
     assert [first[side]["count"] for side in ("before", "at", "after")] == [1, 1, 1]
     assert (first["median_lag"], first["mean_lag"]) == (0, pytest.approx(1 / 3, abs=1e-4))
 
 
 def test_a_failure_is_no_score_and_in_no_rate() -> None:
-    task = Task("t", "", True, (item("a", True, "0.1", "fail"), item("b", True, "0.9"), item("c", False, "0.2")))
+    task = BenchTask(
+        "t", "", True, (item("a", True, "0.1", "fail"), item("b", True, "0.9"), item("c", False, "0.2"))
+    )
     found = result(run_bench([guard(scored)], [task]), "mine", "t")
     assert (found["recall"]["count"], found["recall"]["of"]) == (1, 1)
     assert (found["failed"]["count"], found["failed"]["of"]) == (1, 3)
@@ -211,15 +213,15 @@ def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
         return scored(prompt)
 
     chats = (item("a", True, "0.9"), item("b", False, "fail"), item("c", False, "0.1"))
-    run_bench([guard(look)], [Task("t", "", True, chats[:2])], answers=tmp_path)
+    run_bench([guard(look)], [BenchTask("t", "", True, chats[:2])], answers=tmp_path)
     (kept,) = tmp_path.glob("*.jsonl")
     kept.write_text(kept.read_text() + '{"key": "cut o')
-    record = run_bench([guard(look)], [Task("t", "", True, chats)], answers=tmp_path)
+    record = run_bench([guard(look)], [BenchTask("t", "", True, chats)], answers=tmp_path)
     assert asked == ["0.9", "fail", "0.1"]
-    fresh = run_bench([guard(look)], [Task("t", "", True, chats)])
+    fresh = run_bench([guard(look)], [BenchTask("t", "", True, chats)])
     assert fresh["sha256"] == record["sha256"]
-    run_bench([guard(scored)], [Task("t", "", True, chats)], answers=tmp_path, again=True)
-    run_bench([guard(look)], [Task("t", "", True, chats)], answers=tmp_path, again=True)
+    run_bench([guard(scored)], [BenchTask("t", "", True, chats)], answers=tmp_path, again=True)
+    run_bench([guard(look)], [BenchTask("t", "", True, chats)], answers=tmp_path, again=True)
     assert asked[-1] == "fail"
 
 
@@ -260,7 +262,9 @@ def test_records_are_compared_and_a_changed_one_is_refused(
 
 
 def test_the_table_has_a_row_for_every_guard_under_every_set() -> None:
-    record = run_bench([build_guard("never"), guard(scored)], [Task("t", "", True, (item("a", True, "0.9"),))])
+    record = run_bench(
+        [build_guard("never"), guard(scored)], [BenchTask("t", "", True, (item("a", True, "0.9"),))]
+    )
     table = table_of({"r": record})
     assert table.columns == ("set", "guard", "recall", "ms a turn", "failed")  # nothing benign, nothing paid
     assert [row[:3] for row in table.rows] == [("t", "never", "0 % [0, 98]"), ("", "mine", "100 % [3, 100]")]
@@ -490,6 +494,6 @@ def test_a_peer_is_told_by_the_content_of_its_configuration(tmp_path: Path) -> N
 def test_labels_are_not_shown_to_a_guard() -> None:
     seen: list[str] = []
     one = next(one for one in load_tasks(sample=1)[0].items if one.attack)
-    asked = Guard("g", {}, lambda chat: lambda talk, turn: seen.append(str(talk.metadata)) or Answer(False))
+    asked = BenchGuard("g", {}, lambda chat: lambda talk, turn: seen.append(str(talk.metadata)) or Answer(False))
     ask_conversation(asked, one)
     assert not any(str(Label.ATTACK) in text for text in seen)

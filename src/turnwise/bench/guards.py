@@ -74,7 +74,7 @@ Ask = Callable[[Conversation, int], Answer]
 
 
 @dataclass
-class Guard:
+class BenchGuard:
     """Anything that flags conversations.
 
     Args:
@@ -101,7 +101,7 @@ class Options:
     python: Mapping[str, str] = field(default_factory=dict)
 
 
-def build_guard(spec: str, options: Options | None = None) -> Guard:
+def build_guard(spec: str, options: Options | None = None) -> BenchGuard:
     """Build a guard from its specification, ``KIND``, ``KIND:ARGUMENT`` or ``NAME=`` either of them.
 
     Args:
@@ -138,13 +138,13 @@ def _of_messages(
     answer: Callable[[list[dict[str, Any]]], object],
     parallel: bool = False,
     close: Callable[[], object] = lambda: None,
-) -> Guard:
+) -> BenchGuard:
     """A guard that is given all messages each time and keeps nothing."""
 
     def ask(conversation: Conversation, turn: int) -> Answer:
         return read_answer(answer(messages_until(conversation, turn)))
 
-    return Guard(name, description, lambda conversation_id: ask, parallel, close)
+    return BenchGuard(name, description, lambda conversation_id: ask, parallel, close)
 
 
 def messages_until(conversation: Conversation, turn: int) -> list[dict[str, Any]]:
@@ -183,7 +183,7 @@ def read_answer(value: object) -> Answer:
     return Answer(value["flagged"], value.get("score"), value.get("cost_usd"), version=told)
 
 
-def _keywords(name: str, argument: str, options: Options) -> Guard:
+def _keywords(name: str, argument: str, options: Options) -> BenchGuard:
     text = _file(argument).decode("utf-8") if argument else "\n".join(KEYWORDS)
     words = [line.strip().casefold() for line in text.splitlines() if line.strip()]
 
@@ -194,7 +194,7 @@ def _keywords(name: str, argument: str, options: Options) -> Guard:
     return _of_messages(name, {"kind": "keywords", "sha256": _sha256(text.encode())}, look)
 
 
-def _callable(name: str, module_name: str, attribute: str) -> Guard:
+def _callable(name: str, module_name: str, attribute: str) -> BenchGuard:
     spec = f"{module_name}:{attribute}"
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
@@ -253,7 +253,7 @@ class _GuardProcess:
         return lines[-1][:300] if lines else "it said nothing"
 
 
-def _command(name: str, argument: str, options: Options) -> Guard:
+def _command(name: str, argument: str, options: Options) -> BenchGuard:
     command = shlex.split(argument)
     if not command:
         raise UsageError("a command as a guard is written command:COMMAND, such as command:./guard.py")
@@ -261,10 +261,10 @@ def _command(name: str, argument: str, options: Options) -> Guard:
     return _of_messages(name, {"kind": "command", "command": argument}, asked, close=asked.close)
 
 
-def _peer(kind: str) -> Callable[[str, str, Options], Guard]:
+def _peer(kind: str) -> Callable[[str, str, Options], BenchGuard]:
     """A guard of another package; it is told by the content of its configuration, not by where that lies."""
 
-    def build(name: str, argument: str, options: Options) -> Guard:
+    def build(name: str, argument: str, options: Options) -> BenchGuard:
         if not argument:
             raise UsageError(f"{kind} needs its configuration: {kind}:PATH")
         where = to_path(argument)
@@ -302,7 +302,7 @@ def _json(text: bytes) -> object:
 # turnwise's own
 
 
-def _observer(name: str, spec: str, options: Options) -> Guard:
+def _observer(name: str, spec: str, options: Options) -> BenchGuard:
     """An observer that reads the turns so far; it flags where the detector fires, at its operating point."""
     from turnwise import observers
     from turnwise.detectors import name_detector
@@ -345,10 +345,10 @@ def _observer(name: str, spec: str, options: Options) -> Guard:
         "detector": named.spec,
         "threshold": named.detector.threshold,
     }
-    return Guard(name, description, start, parallel=info.workers is observers.Workers.THREADS)
+    return BenchGuard(name, description, start, parallel=info.workers is observers.Workers.THREADS)
 
 
-def _preset(name: str, argument: str, options: Options) -> Guard:
+def _preset(name: str, argument: str, options: Options) -> BenchGuard:
     """turnwise's guard in one of its configurations; it flags what it blocks, and has no score."""
     from turnwise.guard import GuardrailPipeline, Outcome
     from turnwise.guard.config import Config, preset_text
@@ -374,10 +374,10 @@ def _preset(name: str, argument: str, options: Options) -> Guard:
 
     local = describe_observer("local").version
     description = {"kind": "preset", "sha256": _sha256(content), "turnwise": __version__, "local": local}
-    return Guard(name, description, start)
+    return BenchGuard(name, description, start)
 
 
-KINDS: Mapping[str, Callable[[str, str, Options], Guard]] = {
+KINDS: Mapping[str, Callable[[str, str, Options], BenchGuard]] = {
     "never": lambda name, argument, options: _of_messages(name, {"kind": "never"}, lambda messages: False),
     "always": lambda name, argument, options: _of_messages(name, {"kind": "always"}, lambda messages: True),
     "keywords": _keywords,

@@ -18,7 +18,7 @@ from turnwise.errors import UsageError
 from turnwise.rates import Rate
 
 if TYPE_CHECKING:
-    from turnwise.bench.tasks import Item, Task
+    from turnwise.bench.tasks import BenchTask, Item
     from turnwise.study.report import Table
 
 RATES = (0.01, 0.05)
@@ -50,7 +50,7 @@ Row = Mapping[str, Any]
 Answered = Sequence[tuple["Item", Row]]
 
 
-def results_of(tasks: Sequence[Task], rows: Mapping[str, Row]) -> list[dict[str, Any]]:
+def results_of(tasks: Sequence[BenchTask], rows: Mapping[str, Row]) -> list[dict[str, Any]]:
     """Return the figures of one guard, task by task, from what it said by hash of the conversation."""
     # A conversation in which the guard failed is in no rate, and counted. A threshold is set on benign
     # conversations of the task or, where it has too few, of all tasks of its kind, own or the user's.

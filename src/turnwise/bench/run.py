@@ -15,9 +15,9 @@ from typing import Any
 from turnwise._support.bounded import read_json
 from turnwise._support.locations import to_path
 from turnwise._version import __version__
-from turnwise.bench.guards import NO_SCORE, Answer, Guard, GuardFailedError, GuardTimeoutError, within
+from turnwise.bench.guards import NO_SCORE, Answer, BenchGuard, GuardFailedError, GuardTimeoutError, within
 from turnwise.bench.record import RATES, digest_of, results_of
-from turnwise.bench.tasks import Item, Task, yardstick
+from turnwise.bench.tasks import BenchTask, Item, yardstick
 from turnwise.errors import UsageError
 
 TIMEOUT = 60.0
@@ -31,8 +31,8 @@ Row = dict[str, Any]
 
 
 def run_bench(
-    guards: Sequence[Guard],
-    tasks: Sequence[Task],
+    guards: Sequence[BenchGuard],
+    tasks: Sequence[BenchTask],
     *,
     answers: str | Path | None = None,
     timeout: float = TIMEOUT,
@@ -94,7 +94,12 @@ def run_bench(
 
 
 def _ask(
-    guard: Guard, items: Sequence[Item], kept: _Kept, timeout: float, jobs: int, tell: Callable[[str, int], None]
+    guard: BenchGuard,
+    items: Sequence[Item],
+    kept: _Kept,
+    timeout: float,
+    jobs: int,
+    tell: Callable[[str, int], None],
 ) -> str | None:
     """Ask about what is not kept, and return why the guard can't be run where it can't."""
     todo = [item for item in items if item.sha256 not in kept.rows]
@@ -113,7 +118,7 @@ def _ask(
     return None
 
 
-def _rows(guard: Guard, items: Iterable[Item], timeout: float, jobs: int) -> Iterator[Row]:
+def _rows(guard: BenchGuard, items: Iterable[Item], timeout: float, jobs: int) -> Iterator[Row]:
     if jobs <= 1:
         yield from (ask_conversation(guard, item, timeout) for item in items)
         return
@@ -124,7 +129,7 @@ def _rows(guard: Guard, items: Iterable[Item], timeout: float, jobs: int) -> Ite
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def ask_conversation(guard: Guard, item: Item, timeout: float = TIMEOUT) -> Row:
+def ask_conversation(guard: BenchGuard, item: Item, timeout: float = TIMEOUT) -> Row:
     """Return what a guard says of one conversation, turn by turn.
 
     A guard without scores is asked no more once it has flagged: nothing would change. After a failure neither.
@@ -163,7 +168,7 @@ def ask_conversation(guard: Guard, item: Item, timeout: float = TIMEOUT) -> Row:
 class _Kept:
     """The answers of one guard in one configuration, and their file where there is one."""
 
-    def __init__(self, folder: Path | None, guard: Guard, again: bool) -> None:
+    def __init__(self, folder: Path | None, guard: BenchGuard, again: bool) -> None:
         self.rows: dict[str, Row] = {}
         self._file = None
         if folder is None:

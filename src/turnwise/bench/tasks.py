@@ -56,7 +56,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Task:
+class BenchTask:
     """Conversations whose figures are reported together.
 
     `about` says who wrote and read them, as far as that is known; `own` ones ship with turnwise. `left_out` counts
@@ -100,7 +100,7 @@ def load_tasks(
     names: Iterable[str] | None = None,
     sample: int | None = None,
     file_format: Mapping[str, str | None] | None = None,
-) -> tuple[Task, ...]:
+) -> tuple[BenchTask, ...]:
     """Return the tasks: `examples`, with a corpus also `twins` and `human`, and one for each data set of the user.
 
     What counts is the label. Where a reader read a conversation whole, attacks in which they flag no turn and
@@ -149,7 +149,7 @@ def _named(text: str) -> tuple[str, str]:
     return (name, path) if equals and "/" not in name else (Path(text).name.partition(".")[0], text)
 
 
-def _own(name: str, corpus: str | Path | None, recorded: Iterable[Judgement]) -> Task:
+def _own(name: str, corpus: str | Path | None, recorded: Iterable[Judgement]) -> BenchTask:
     if name == "examples":
         task = _task(name, OWN[name], True, examples(), list(read_judgements(example_judgements("history"))))
     else:
@@ -172,7 +172,7 @@ def _opened(path: str, file_format: Mapping[str, str | None]) -> Iterator[Sequen
         yield record
 
 
-def _task(name: str, about: str, own: bool, found: Iterable[Sequence], recorded: Iterable[Judgement]) -> Task:
+def _task(name: str, about: str, own: bool, found: Iterable[Sequence], recorded: Iterable[Judgement]) -> BenchTask:
     sequences = list(found)
     readings = {one.sequence.sequence_id: one for one in join_judgements(sequences, recorded)}
     left_out = {"no label": 0, "the reader disputes the label": 0}
@@ -188,7 +188,7 @@ def _task(name: str, about: str, own: bool, found: Iterable[Sequence], recorded:
             continue
         items.append(Item(sequence.sequence_id, attack, sequence.conversation, min(bad) if bad else None))
     about = about or f"the user's; {read} of {len(sequences)} read turn by turn"
-    return Task(name, about, own, tuple(items), {why: count for why, count in left_out.items() if count})
+    return BenchTask(name, about, own, tuple(items), {why: count for why, count in left_out.items() if count})
 
 
 def bad_turns(judged: JudgedConversation | None) -> list[int] | None:
@@ -201,7 +201,7 @@ def bad_turns(judged: JudgedConversation | None) -> list[int] | None:
     return sorted({each.turn for each in judged.judgements if each.peak_f >= FLAG})
 
 
-def sampled(task: Task, most: int) -> Task:
+def sampled(task: BenchTask, most: int) -> BenchTask:
     """Return a task with at most so many attacks and benign conversations, those whose hashes come first."""
     kept: set[str] = set()
     for attack in (True, False):

@@ -15,7 +15,7 @@ from turnwise.cli.output import note, print_json, print_table, progress, say_par
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from turnwise.bench import Guard
+    from turnwise.bench import BenchGuard
 
 
 @options.grouped
@@ -98,7 +98,9 @@ def run(
         _print({Path(out).stem if out else "now": record})
 
 
-def _guards(specs: list[str], detector: str, python: Mapping[str, str], settings: PromptSettings) -> list[Guard]:
+def _guards(
+    specs: list[str], detector: str, python: Mapping[str, str], settings: PromptSettings
+) -> list[BenchGuard]:
     from turnwise.bench import Options, build_guard
 
     asked: list[str] = []

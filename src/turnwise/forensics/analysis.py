@@ -35,7 +35,7 @@ REPLIES: Final = "replies"  # name of the trajectory of texts that drift reads a
 _EQUAL: Final = 1e-9  # scores that differ by no more count as equal
 
 
-class _Check(NamedTuple):
+class _CheckedText(NamedTuple):
     """One check of one text, and the number of its turn."""
 
     turn: int
@@ -116,7 +116,7 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
     (1, 0, [1])
     """
     turns = conversation.turns
-    checks = [_Check(turn.number, check) for turn in turns for check in checks_of_turn(turn)]
+    checks = [_CheckedText(turn.number, check) for turn in turns for check in checks_of_turn(turn)]
     refused, latest = refusals_of(conversation)
     checked = {check.turn for check in checks}
     unchecked = [turn.number for turn in turns if turn.number not in checked]
@@ -188,7 +188,7 @@ def _outcomes(
     }
 
 
-def _event(check: _Check, conversation_id: str) -> dict[str, Any]:
+def _event(check: _CheckedText, conversation_id: str) -> dict[str, Any]:
     """A check as an audit has it, for `evidence`."""
     told = ("status", "found", "blocked", "action", "reason", "data")
     guardrails = {name: {key: getattr(one, key) for key in told} for name, one in check.text.details.items()}
@@ -202,14 +202,14 @@ def _event(check: _Check, conversation_id: str) -> dict[str, Any]:
     }
 
 
-def _by_side(checks: Iterable[_Check]) -> dict[str, list[int]]:
+def _by_side(checks: Iterable[_CheckedText]) -> dict[str, list[int]]:
     turns: dict[str, set[int]] = {side: set() for side in _SIDES}
     for check in checks:
         turns[check.side].add(check.turn)
     return {side: sorted(numbers) for side, numbers in turns.items()}
 
 
-def _times(turns: Sequence[Turn], checks: Sequence[_Check]) -> dict[str, Any]:
+def _times(turns: Sequence[Turn], checks: Sequence[_CheckedText]) -> dict[str, Any]:
     said = [time for turn in turns for time in (turn.timestamp, turn.response_timestamp) if time is not None]
     ended = [check.time for check in checks]
     return {
@@ -221,7 +221,7 @@ def _times(turns: Sequence[Turn], checks: Sequence[_Check]) -> dict[str, Any]:
 
 
 def _timeline(
-    checks: Sequence[_Check], refusals: Sequence[dict[str, Any]], turns: Sequence[Turn], *, texts: bool
+    checks: Sequence[_CheckedText], refusals: Sequence[dict[str, Any]], turns: Sequence[Turn], *, texts: bool
 ) -> list[dict[str, Any]]:
     entries = [_entry(check, turns[check.turn - 1], texts=texts) for check in checks]
     for event in refusals:
@@ -230,7 +230,7 @@ def _timeline(
     return sorted(entries, key=lambda entry: datetime.fromisoformat(entry["time"]))
 
 
-def _entry(check: _Check, turn: Turn, *, texts: bool) -> dict[str, Any]:
+def _entry(check: _CheckedText, turn: Turn, *, texts: bool) -> dict[str, Any]:
     text = check.text
     return {
         "kind": "check",
@@ -259,7 +259,7 @@ def _trajectory(points: Sequence[DriftPoint]) -> list[dict[str, Any]]:
     return [{"turn": point.turn, "side": point.side, "scores": point.kept.scores} for point in points]
 
 
-def _drifts(checks: Iterable[_Check]) -> dict[str, list[DriftPoint]]:
+def _drifts(checks: Iterable[_CheckedText]) -> dict[str, list[DriftPoint]]:
     """What each drift guardrail kept, turn by turn; other trajectories have names such as ``drift (replies)``."""
     found: dict[str, list[DriftPoint]] = {}
     for check in checks:
@@ -327,7 +327,7 @@ def _text(time: datetime | None) -> str | None:
     return None if time is None else time.astimezone(UTC).isoformat()
 
 
-def _guardrails(checks: Iterable[_Check]) -> dict[str, dict[str, Any]]:
+def _guardrails(checks: Iterable[_CheckedText]) -> dict[str, dict[str, Any]]:
     """By guardrail, how often it ran and what came of it: for all kinds of text together, and for each alone."""
     seen: dict[str, dict[str, list[tuple[int, Detail]]]] = {}
     for check in checks:

@@ -134,7 +134,7 @@ def explain(
         UsageError: there is no such turn, or it has no text on that side.
         ObserverError: the observer can't go on, or gave no score.
     """
-    reader = _Reader(observer, turns, number, principle, side, context or Context.parse("history"))
+    reader = _AblatingReader(observer, turns, number, principle, side, context or Context.parse("history"))
     whole = reader.read_all()
     left_out = sorted(_turns_without(reader), key=lambda one: one.F)
     fall = [one for one in left_out if whole - one.F >= _LEAST][:3]
@@ -142,7 +142,7 @@ def explain(
     return Why(number, side, principle.name, whole, tuple(fall), words, reader.tried)
 
 
-class _Reader:
+class _AblatingReader:
     """Reads a turn in versions."""
 
     def __init__(
@@ -210,14 +210,14 @@ def without(text: str, start: int, end: int) -> str:
     return before + gap + after
 
 
-def _turns_without(reader: _Reader) -> list[LeftOut]:
+def _turns_without(reader: _AblatingReader) -> list[LeftOut]:
     numbers = [turn.number for turn in reader.before]
     size = -(-len(numbers) // MOST_TURNS)
     groups = [tuple(numbers[at : at + size]) for at in range(0, len(numbers), size)] if numbers else []
     return [LeftOut(reader.without_turns(group), group) for group in groups]
 
 
-def _words_without(reader: _Reader, whole: float) -> LeftOut | None:
+def _words_without(reader: _AblatingReader, whole: float) -> LeftOut | None:
     """The stretch without which F falls most; a shorter one where it does nearly as much."""
     best: LeftOut | None = None
     spans = _stretches(reader.text, 0, len(reader.text))

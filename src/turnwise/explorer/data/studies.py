@@ -51,7 +51,7 @@ class AtThreshold:
     missing: int  # conversations without a score, which are in none of the rates
 
 
-class ArmScores:
+class StudyScores:
     """The scores of one arm of a study on one part, in arrays, so that a threshold is tried in no time."""
 
     def __init__(self, name: str, rows: Mapping[str, NDArray[Any]]) -> None:
@@ -205,14 +205,14 @@ class FinishedStudy:
         """Data sets of the conversations, sorted."""
         return tuple(sorted(set(map(str, self._rows["source"]))))
 
-    def arm(self, name: str, part: str = "test") -> ArmScores:
+    def arm(self, name: str, part: str = "test") -> StudyScores:
         """The scores of an arm on ``test``, ``calibrate`` or ``train``."""
         if name not in self.arms:
             raise UnknownNameError("arm", name, self.arms)
         if part not in self.parts:
             raise UnknownNameError("part", part, self.parts)
         chosen = (self._rows["arm"] == name) & (self._rows["part"] == part)
-        return ArmScores(name, {column: values[chosen] for column, values in self._rows.items()})
+        return StudyScores(name, {column: values[chosen] for column, values in self._rows.items()})
 
     def tables(self) -> tuple[ShownTable, ...]:
         """The tables in the order of the report; one that can't be read is left out."""

@@ -11,7 +11,7 @@ from nicegui import ui
 
 from turnwise._support.visible import visible
 from turnwise.explorer.curves import redraw, score_bars, show_chart
-from turnwise.explorer.data.studies import ArmScores, AtThreshold, Changed, FinishedStudy, ShownTable
+from turnwise.explorer.data.studies import AtThreshold, Changed, FinishedStudy, ShownTable, StudyScores
 from turnwise.explorer.pages import Page
 from turnwise.explorer.parts import (
     FLATTERS,
@@ -69,7 +69,7 @@ class _StudyView:
         self._name = name
         self._part = page.get("part") or study.parts[0]
         self._source = page.get("source")
-        self._arm: ArmScores = study.arm(page.get("arm") or study.chosen, self._part)
+        self._arm: StudyScores = study.arm(page.get("arm") or study.chosen, self._part)
         wanted = finite(page.get("threshold"))
         self._threshold = self._arm.start if wanted is None else wanted
         self._found: AtThreshold = self._at()

@@ -46,7 +46,7 @@ NOISE_DRAWS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
+class ArmChecks:
     """What the diagnostics found, by arm or of the chosen arm.
 
     `turns_reordered` has turns permuted and scored again, None where that could not be done. `threshold_transfer`
@@ -80,7 +80,7 @@ def run_checks(
     *,
     store: Store | None,
     rescore: Rescore | None,
-) -> Checks:
+) -> ArmChecks:
     """Run all diagnostics, on the reference where no arm was chosen; scores are permuted in the first fold."""
     data = {one.run.name: one for one in study_data.runs}
     followed = judgements[reference if chosen is None else chosen]
@@ -93,7 +93,7 @@ def run_checks(
         reordered = reorder(
             followed.folds[0], own.run, tested, store, rescore, np.random.default_rng(settings.seed)
         )
-    return Checks(
+    return ArmChecks(
         order_shuffle={
             one.arm.name: order_shuffle(
                 one.folds[0].detector,

@@ -22,7 +22,7 @@ from turnwise.stats import (
     paired_bounds,
     resamples,
 )
-from turnwise.study.compare.arm_diagnostics import Checks, Rescore, run_checks
+from turnwise.study.compare.arm_diagnostics import ArmChecks, Rescore, run_checks
 from turnwise.study.compare.between_runs import BetweenRuns, compare_runs
 from turnwise.study.compare.comparisons import (
     Cell,
@@ -106,7 +106,7 @@ class Study:
     final_tests: tuple[Test, ...]
     if_missing: PairedBounds | None
     cells: tuple[Cell, ...]
-    checks: Checks
+    checks: ArmChecks
     cautions: tuple[Caution, ...] = ()
     truth: AgainstReader | None = None
     between_runs: tuple[BetweenRuns, ...] = ()

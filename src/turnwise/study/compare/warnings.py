@@ -23,7 +23,7 @@ from turnwise.stats import (
     strong_baselines,
     thin_threshold,
 )
-from turnwise.study.compare.arm_diagnostics import Checks
+from turnwise.study.compare.arm_diagnostics import ArmChecks
 from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.context_and_trajectory import ALL
 from turnwise.study.compare.data import LabelledConversation, StudyData
@@ -327,7 +327,7 @@ def _principles(study_data: StudyData, folds: Sequence[Fold], runs: Container[st
         yield from (f"Run {run.run.name}, conversations that train and calibrate: {line}" for line in told)
 
 
-def _order(checks: Checks, judgements: Sequence[ArmJudgement], chosen: int | None) -> Iterator[str]:
+def _order(checks: ArmChecks, judgements: Sequence[ArmJudgement], chosen: int | None) -> Iterator[str]:
     if chosen is None or judgements[chosen].arm.baseline:
         return
     name = judgements[chosen].arm.name

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from turnwise.rates import Rate
 from turnwise.stats import Interval, LengthMatched, OrderShuffle
 from turnwise.study.compare import Study
-from turnwise.study.compare.arm_diagnostics import Checks, PanelAgreement, Repeated
+from turnwise.study.compare.arm_diagnostics import ArmChecks, PanelAgreement, Repeated
 from turnwise.study.report.table import (
     NONE,
     Column,
@@ -55,7 +55,7 @@ REPEATS = (
 """How well an observer repeats itself."""
 
 
-def checks_as_json(checks: Checks) -> dict[str, Any]:
+def checks_as_json(checks: ArmChecks) -> dict[str, Any]:
     """All numbers of the diagnostics."""
     return as_json(checks) | {  # type: ignore[no-any-return]
         "length_matched": {name: json_row(LENGTHS, one) for name, one in checks.length_matched.items()},
