@@ -399,6 +399,14 @@ async def kept_name() -> str:
     return str(await ui.run_javascript("localStorage.getItem('turnwise-name') || ''", timeout=5.0) or "")[:100]
 
 
+async def fill_name(field: ui.input) -> str:
+    """Put the kept name into an empty field, unless somebody types theirs meanwhile; return what the field has."""
+    kept = await kept_name()
+    if not field.value:
+        field.value = kept
+    return str(field.value)
+
+
 def keep_name(name: str) -> None:
     """Have the browser keep the name of whoever looks."""
     ui.run_javascript(f"localStorage.setItem('turnwise-name', {json.dumps(name)})")

@@ -18,7 +18,7 @@ from turnwise._support.locations import Location
 from turnwise._support.visible import visible
 from turnwise.errors import StoreError, TurnwiseError, UsageError
 from turnwise.explorer.pages import Page
-from turnwise.explorer.parts import button, emptied, heading, keep_name, kept_name, notify
+from turnwise.explorer.parts import button, emptied, fill_name, heading, keep_name, notify
 from turnwise.runs.inbox import Inbox, InboxItem
 from turnwise.runs.verdicts import judges_of
 from turnwise.store import Status
@@ -51,9 +51,7 @@ class Filters:
 
     async def read_name(self) -> None:
         """Take the name of whoever reads from what the browser keeps, unless they typed one meanwhile."""
-        kept = await kept_name()
-        if not self._who.value:
-            self.name = self._who.value = kept
+        self.name = (await fill_name(self._who)).strip()
 
     def ask_for_name(self) -> None:
         """Lead to the field for the name."""

@@ -17,9 +17,9 @@ from turnwise.explorer.parts import (
     data_table,
     emptied,
     failed,
+    fill_name,
     heading,
     keep_name,
-    kept_name,
     notify,
     on_keys,
     tabs,
@@ -74,9 +74,7 @@ class _LabelView:
         self._body.props(f'aria-label="{TABS.get(tab, "Label")}" aria-live=polite')
         self._part: LabelPart = kinds.get(tab, label_blind.Queue)(page, self.shown)
         if not self._name:
-            kept = await kept_name()
-            if not who.value:  # or somebody typed theirs meanwhile
-                self._name = who.value = kept
+            self._name = await fill_name(who)
         self._part.author = self._name.strip()
         await self.shown()
         page.csv = self._part.csv
